@@ -141,7 +141,12 @@ type Corrupt struct {
 	Err error
 }
 
-func (c *Corrupt) Error() string { return fmt.Sprintf("%s: %v", c.Pos, c.Err) }
+func (c *Corrupt) Error() string {
+	if c.Pos.File == "" {
+		return c.Err.Error()
+	}
+	return fmt.Sprintf("%s: %v", c.Pos, c.Err)
+}
 
 func (c *Corrupt) Unwrap() error { return c.Err }
 

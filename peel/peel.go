@@ -1,0 +1,332 @@
+// Package peel holds the rules: is this cached peeled value right?
+//
+// The truth is the raw objects; refs/replace and grafts are never applied. Of a tag its first
+// two lines decide. A tag is sound if every link of its chain is there and has the kind that
+// the link above claims; then its peel is the last object. Otherwise it is corrupt, and no peel is right.
+package peel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"refaudit/finding"
+	"refaudit/oid"
+)
+
+// Objects is what the rules need of an object database: what is known of each of ids[i], put into out[i].
+type Objects interface {
+	Look(ctx context.Context, ids []oid.ID, out []oid.Fact) error
+}
+
+// State says how an object stands as the value of a ref.
+type State uint8
+
+// The states of a verdict.
+const (
+	NotTag  State = iota + 1 // a commit, tree or blob: nothing to peel
+	Sound                    // a tag that peels to Verdict.Peel
+	Corrupt                  // a tag that doesn't peel: Verdict.Fault says which link is to blame
+	Absent                   // the object itself is not there
+	Damaged                  // the object itself can't be read, and so its kind is not known
+	Unknown                  // what is not here may be elsewhere: nothing can be said
+)
+
+// Verdict is what the rules say of one object.
+type Verdict struct {
+	State State
+	Kind  oid.Kind // of the object itself, if it is there
+	Peel  oid.ID   // of a sound tag
+	Fault Fault    // of a corrupt tag, of an object that can't be read or of which nothing can be said
+}
+
+// Fault names the link of a chain that is to blame.
+type Fault struct {
+	Why    Why
+	Tag    oid.ID   // the tag whose line is wrong, or that is damaged
+	Claims oid.Kind // what its type line says
+	Target oid.ID   // what its object line names; zero where it couldn't be read
+	Is     oid.Kind // what that is in truth
+	Err    error    // why an object can't be read
+}
+
+// Why is the kind of a fault.
+type Why uint8
+
+// The kinds of fault.
+const (
+	TypeMismatch    Why = iota + 1 // the target is of another kind than the tag claims
+	TargetMissing                  // the target is absent
+	TagUnreadable                  // the tag can't be read or parsed, or doesn't hash to its name
+	TargetElsewhere                // the target is absent, and may be elsewhere
+	NotLooked                      // an object could not be looked at: no permission, a disk that fails
+)
+
+func (f *Fault) String() string {
+	switch f.Why {
+	case TypeMismatch:
+		return fmt.Sprintf("tag %v says 'type %v' but its target %v is a %v", f.Tag, f.Claims, f.Target, f.Is)
+	case TargetMissing:
+		return fmt.Sprintf("tag %v says 'type %v' but its target %v is missing", f.Tag, f.Claims, f.Target)
+	case TagUnreadable:
+		return fmt.Sprintf("object %v can't be read: %v", f.Tag, f.Err)
+	case TargetElsewhere:
+		return fmt.Sprintf("the target %v of tag %v is not here", f.Target, f.Tag)
+	case NotLooked:
+		return fmt.Sprintf("object %v could not be looked at: %v", f.Tag, f.Err)
+	}
+	return "no fault"
+}
+
+// Handle is an object that a Judge has learned. Handles are small numbers, from 0 up.
+type Handle int32
+
+// node is one object that was asked for. Its chain is followed once, and what came out is kept here.
+type node struct {
+	id     oid.ID
+	state  oid.State
+	kind   oid.Kind
+	claims oid.Kind
+	end    ending
+	next   Handle // of a tag: its target
+	last   Handle // of a tag with an ending: the object it peels to, or the tag at fault
+}
+
+// ending is how the chain below a tag ends.
+type ending uint8
+
+const (
+	open ending = iota
+	sound
+	mismatch
+	missing
+	unreadable
+	elsewhere
+	notLooked
+)
+
+// unlooked is the state of an object that could not be looked at. That is not damage: damage
+// is what a finding.Corrupt tells of.
+const unlooked oid.State = 255
+
+// A Judge knows every object that was asked for, and how each tag's chain ends. It looks at
+// each object once. It is not safe for concurrent use.
+type Judge struct {
+	objects Objects
+	nodes   []node
+	index   table
+	errs    map[Handle]error // of unreadable objects
+	// AbsenceUnknown tells why an absent object need not be lost (a promisor, a shallow boundary,
+	// a missing alternate); "" if absent means gone. Set it before Learn.
+	AbsenceUnknown string
+
+	ask   []oid.ID // scratch of Learn
+	facts []oid.Fact
+}
+
+// NewJudge makes a judge that knows nothing yet.
+func NewJudge(objects Objects) *Judge {
+	return &Judge{objects: objects, index: newTable(), errs: map[Handle]error{}}
+}
+
+// Learn looks at the objects and, of tags, at the whole chain; it appends their handles to out.
+// Objects that were learned before are not looked at again.
+func (j *Judge) Learn(ctx context.Context, ids []oid.ID, out []Handle) ([]Handle, error) {
+	first := Handle(len(j.nodes))
+	for i := range ids {
+		out = append(out, j.add(&ids[i]))
+	}
+	for from := first; int(from) < len(j.nodes); {
+		to := Handle(len(j.nodes))
+		if err := j.look(ctx, from, to); err != nil {
+			j.forget(first)
+			return nil, err
+		}
+		for h := from; h < to; h++ { // the next round: targets not met yet
+			if n := &j.nodes[h]; n.state == oid.Present && n.kind == oid.Tag {
+				target := j.facts[h-from].Target
+				next := j.add(&target)
+				j.nodes[h].next = next
+			}
+		}
+		from = to
+	}
+	for h := first; int(h) < len(j.nodes); h++ {
+		j.follow(h)
+	}
+	return out, nil
+}
+
+// add gives the object a node, if it has none.
+func (j *Judge) add(id *oid.ID) Handle {
+	h, known := j.index.put(j.nodes, id, Handle(len(j.nodes)))
+	if !known {
+		j.nodes = append(j.nodes, node{id: *id, next: -1, last: -1})
+	}
+	return h
+}
+
+// forget takes back the nodes from first on: an audit that was stopped half-way knows nothing of them.
+func (j *Judge) forget(first Handle) {
+	j.nodes = j.nodes[:first]
+	j.index.rebuild(j.nodes)
+}
+
+func (j *Judge) look(ctx context.Context, from, to Handle) error {
+	j.ask = j.ask[:0]
+	for h := from; h < to; h++ {
+		j.ask = append(j.ask, j.nodes[h].id)
+	}
+	if cap(j.facts) < len(j.ask) {
+		j.facts = make([]oid.Fact, len(j.ask))
+	}
+	j.facts = j.facts[:len(j.ask)]
+	clear(j.facts)
+	if err := j.objects.Look(ctx, j.ask, j.facts); err != nil {
+		return err
+	}
+	for i := range j.facts {
+		f, n := &j.facts[i], &j.nodes[from+Handle(i)]
+		n.state, n.kind, n.claims = f.State, f.Kind, f.Claims
+		switch f.State {
+		case oid.Unreadable:
+			j.errs[from+Handle(i)] = f.Err
+			if damage := (*finding.Corrupt)(nil); !errors.As(f.Err, &damage) {
+				n.state = unlooked
+			}
+		case oid.Unasked:
+			return fmt.Errorf("object %v: the object database gave no answer", n.id)
+		}
+	}
+	return nil
+}
+
+// follow finds how the chain from h ends, and notes it at every tag on the way.
+func (j *Judge) follow(h Handle) {
+	if j.nodes[h].end != open || !j.isTag(h) {
+		return
+	}
+	at, steps := h, 0
+	for j.nodes[at].end == open {
+		n := &j.nodes[at]
+		t := &j.nodes[n.next]
+		switch {
+		case t.state == oid.Absent && j.AbsenceUnknown != "":
+			n.end, n.last = elsewhere, at
+		case t.state == oid.Absent:
+			n.end, n.last = missing, at
+		case t.state == unlooked:
+			n.end, n.last = notLooked, n.next
+		case t.state == oid.Unreadable && t.kind == 0 || t.state == oid.Unreadable && t.kind == n.claims:
+			n.end, n.last = unreadable, n.next
+		case t.kind != n.claims:
+			n.end, n.last = mismatch, at
+		case t.kind != oid.Tag:
+			n.end, n.last = sound, n.next
+		default:
+			at = n.next
+			if steps++; steps > len(j.nodes) { // a chain of real objects can't come back to itself
+				n.end, n.last = unreadable, at
+				j.errs[at] = errors.New("a chain of tags that leads back to itself")
+			}
+		}
+	}
+	end, last := j.nodes[at].end, j.nodes[at].last
+	for at = h; j.nodes[at].end == open; at = j.nodes[at].next {
+		j.nodes[at].end, j.nodes[at].last = end, last
+	}
+}
+
+func (j *Judge) isTag(h Handle) bool {
+	return j.nodes[h].state == oid.Present && j.nodes[h].kind == oid.Tag
+}
+
+// ID is the object behind a handle.
+func (j *Judge) ID(h Handle) oid.ID { return j.nodes[h].id }
+
+// Len is how many objects were looked at.
+func (j *Judge) Len() int { return len(j.nodes) }
+
+// Right tells at once whether the cached peel (raw, nil for none) is what h's object ought to
+// have: it is the answer for nearly every ref, and costs no allocation. On false, ask Verdict.
+func (j *Judge) Right(h Handle, cached []byte) bool {
+	n := &j.nodes[h]
+	switch {
+	case n.state != oid.Present:
+		return false
+	case n.kind != oid.Tag:
+		return cached == nil
+	case n.end != sound || cached == nil:
+		return false
+	}
+	return string(j.nodes[n.last].id.Bytes()) == string(cached)
+}
+
+// IsTag tells whether the object is there and is a tag.
+func (j *Judge) IsTag(h Handle) bool { return j.isTag(h) }
+
+// Kind is the kind of an object that is there; 0 if it isn't.
+func (j *Judge) Kind(h Handle) oid.Kind {
+	if j.nodes[h].state != oid.Present {
+		return 0
+	}
+	return j.nodes[h].kind
+}
+
+// Verdict is what the rules say of an object.
+func (j *Judge) Verdict(h Handle) Verdict {
+	n := &j.nodes[h]
+	switch n.state {
+	case oid.Absent:
+		if j.AbsenceUnknown != "" {
+			return Verdict{State: Unknown}
+		}
+		return Verdict{State: Absent}
+	case unlooked:
+		return Verdict{State: Unknown, Fault: Fault{Why: NotLooked, Tag: n.id, Err: j.errs[h]}}
+	case oid.Unreadable:
+		v := Verdict{State: Damaged, Kind: n.kind, Fault: Fault{Why: TagUnreadable, Tag: n.id, Err: j.errs[h]}}
+		if n.kind == oid.Tag {
+			v.State = Corrupt
+		}
+		return v
+	}
+	if n.kind != oid.Tag {
+		return Verdict{State: NotTag, Kind: n.kind}
+	}
+	v := Verdict{State: Corrupt, Kind: oid.Tag}
+	at := &j.nodes[n.last]
+	if n.end == sound {
+		v.State, v.Peel = Sound, at.id
+		return v
+	}
+	v.Fault = Fault{Tag: at.id, Claims: at.claims}
+	if at.next >= 0 {
+		t := &j.nodes[at.next]
+		v.Fault.Target, v.Fault.Is = t.id, t.kind
+	}
+	switch n.end {
+	case mismatch:
+		v.Fault.Why = TypeMismatch
+	case missing:
+		v.Fault.Why = TargetMissing
+	case elsewhere:
+		v.State, v.Fault.Why = Unknown, TargetElsewhere
+	case notLooked:
+		v.State, v.Fault.Why, v.Fault.Err = Unknown, NotLooked, j.errs[n.last]
+	default:
+		v.Fault.Why, v.Fault.Err = TagUnreadable, j.errs[n.last]
+	}
+	return v
+}
+
+// OnChain tells whether id is one of the tags on the way from h, h itself included.
+func (j *Judge) OnChain(h Handle, id oid.ID) bool {
+	for steps := 0; h >= 0 && j.isTag(h) && steps <= len(j.nodes); steps++ {
+		if j.nodes[h].id == id {
+			return true
+		}
+		h = j.nodes[h].next
+	}
+	return false
+}
