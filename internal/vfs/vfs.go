@@ -63,8 +63,9 @@ func (d *Dir) Open(name string) (*os.File, error) {
 	return f, err
 }
 
-func (d *Dir) open(name string) (*os.File, fs.FileInfo, error) {
-	path := d.Path(name)
+func (d *Dir) open(name string) (*os.File, fs.FileInfo, error) { return d.openPath(d.Path(name)) }
+
+func (d *Dir) openPath(path string) (*os.File, fs.FileInfo, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, nil, err
