@@ -1,0 +1,120 @@
+package archtest
+
+// An arrow lets one package use others of ours, outside its tests.
+type arrow struct {
+	from string
+	to   string // names, separated by blanks
+	why  string
+}
+
+// From what decides to what knows:
+//
+//	cmd -> front ends -> scan, repair, alternates/usage -> internal/refstore -> repo, odb, codecs, peel, alternates -> finding, oid
+var arrows = []arrow{
+	// the shared vocabulary
+	{"oid", "", "imports nothing of ours"},
+	{"finding", "oid", "a finding names objects"},
+
+	// bytes and names
+	{"internal/binread", "finding", "the first failure of a cursor is a finding"},
+	{"internal/inflate", "", "zlib streams, nothing else"},
+	{"internal/refname", "", "git's rules for names, nothing else"},
+	{"internal/wildmatch", "", "git's patterns, nothing else"},
+
+	// files
+	{"internal/vfs", "", "the one door to the file system"},
+	{"internal/crashfs", "internal/vfs", "a vfs.FS that fails and crashes, for tests"},
+	{"internal/lockfile", "internal/vfs", "git's lock protocol, over vfs.FS"},
+
+	// the rules
+	{"peel", "finding oid", "asks for objects through an interface of its own"},
+
+	// codecs: bytes in, records out, and back
+	{"packed", "finding oid internal/binread internal/refname", "packed-refs"},
+	{"loose", "finding oid internal/binread internal/refname", "ref files, HEAD"},
+	{"reftable", "finding oid internal/binread internal/inflate internal/refname", "tables; log blocks are deflated"},
+	{"internal/bitmap", "finding oid internal/binread", ".bitmap and .rev files"},
+	{"internal/commitgraph", "finding oid internal/binread", "commit-graph files"},
+	{"internal/gitconfig", "finding oid internal/wildmatch", "config syntax; conditional includes are patterns"},
+
+	// a repository
+	{"alternates", "finding oid internal/vfs", "the info/alternates chain"},
+	{"odb", "finding oid alternates internal/binread internal/inflate internal/vfs", "objects, through packs, loose files and alternates"},
+	{"repo", "finding oid internal/gitconfig internal/refname internal/vfs internal/wildmatch", "git dir, worktrees, config"},
+	{"internal/refstore", "finding oid packed loose reftable repo internal/refname internal/vfs", "the refs of a repository, whatever its format"},
+
+	// what is done with it
+	{"scan", "finding oid peel packed loose reftable odb repo alternates internal/refstore internal/refname internal/vfs internal/wildmatch internal/gitconfig", "one audit from start to end"},
+	{"repair", "finding oid peel packed reftable odb repo alternates scan internal/refstore internal/refname internal/vfs internal/lockfile internal/wildmatch", "plans from what a scan finds, writes under git's locks"},
+	{"alternates/usage", "finding oid odb repo alternates internal/refstore internal/bitmap internal/commitgraph internal/binread internal/inflate internal/vfs internal/wildmatch", "disk usage"},
+	{"reports", "finding oid alternates/usage", "renders findings and usage"},
+
+	// front ends
+	{"internal/fleet", "finding oid repo scan reports internal/vfs internal/wildmatch", "many repositories in one run"},
+	{"internal/hook", "finding oid peel odb repo scan internal/gitconfig internal/refname internal/vfs", "pre-receive"},
+	{"internal/remotehelper", "finding oid peel odb repo scan internal/gitconfig internal/refname internal/vfs", "git-remote-refaudit, scan --remote"},
+	{"cmd/refaudit", "finding oid scan repair alternates/usage reports repo packed reftable internal/fleet internal/hook internal/remotehelper internal/gitconfig internal/vfs internal/wildmatch", "the command line; dump prints what the codecs read"},
+
+	// for tests
+	{"internal/gittest", "finding oid", "says which findings a scan has to give"},
+	{"internal/archtest", "", "reads source"},
+}
+
+// testOnly are packages that no program of ours contains.
+var testOnly = map[string]bool{"internal/gittest": true, "internal/archtest": true, "internal/crashfs": true, "testdata/make": true}
+
+// A use lets packages import something that is not ours.
+type use struct {
+	what  string // an import path; "…/..." stands for it and everything below
+	by    string // names, separated by blanks
+	tests string // names of packages that may in their tests; "*": all
+	why   string
+}
+
+// uses are the modules of others, and those parts of the standard library that reach outside.
+// What is in no row is free if it is of the standard library, else forbidden.
+var uses = []use{
+	{"github.com/urfave/cli/v2", "cmd/refaudit", "", "commands and flags"},
+	{"golang.org/x/term", "cmd/refaudit", "", "is this a terminal, and how wide"},
+	{"go.uber.org/zap/...", "cmd/refaudit scan internal/fleet internal/hook internal/remotehelper", "", "logs for operators; codecs and rules return values"},
+	{"golang.org/x/sys/...", "internal/vfs internal/lockfile", "internal/vfs internal/lockfile repair cmd/refaudit", "system calls that os lacks"},
+	{"github.com/go-git/go-git/v5/plumbing/object", "", "peel odb", "DecodeTag as a second opinion"},
+	{"github.com/go-git/go-git/v5/plumbing/...", "internal/remotehelper", "*", "the transport; fixtures"},
+	{"github.com/go-git/...", "", "*", "fixtures in tests; never an object or a ref of a user's repository"},
+
+	{"os/exec", "alternates/usage internal/hook internal/remotehelper internal/gittest cmd/refaudit repair testdata/make", "*", "core.alternateRefsCommand, the helper's inner git, a child with another owner's id"},
+	{"syscall", "internal/vfs internal/lockfile internal/gittest internal/remotehelper cmd/refaudit repair", "*", "signals, owners and process groups"},
+	{"unsafe", "internal/vfs", "", "a mapping on Windows"},
+	{"C", "", "", "the program is pure Go"},
+	{"net/...", "internal/remotehelper", "*", "only the helper talks to anyone"},
+	{"log", "", "", "zap does this"},
+	{"log/slog", "", "", "zap does this"},
+	{"os", "alternates/usage repo scan repair internal/vfs internal/lockfile internal/crashfs internal/gitconfig internal/fleet internal/hook internal/remotehelper internal/gittest internal/archtest cmd/refaudit testdata/make", "*", "codecs and rules open no files"},
+}
+
+// writers are the functions of os that change a file system, or open a file such that one can.
+const writers = "Chmod Chown Chtimes CopyFS Create CreateTemp Lchown Link Mkdir MkdirAll MkdirTemp OpenFile OpenRoot Remove RemoveAll Rename Root Symlink Truncate WriteFile"
+
+// A leave lets a package spell some of the writers, or of vfs's write side.
+type leave struct {
+	by   string
+	what string // "*": all
+	why  string
+}
+
+var leaves = []leave{
+	{"internal/vfs", "*", "the one door"},
+	{"internal/crashfs", "*", "puts what survived a crash on a disk, for git to look at; tests only"},
+	{"internal/gittest", "*", "makes repositories; tests only"},
+	{"testdata/make", "*", "makes archives; no part of the program"},
+}
+
+// vfsWriters are the names of vfs that can write, and who may say them.
+const vfsWriters = "FS OS File"
+
+var vfsWriting = []leave{
+	{"internal/lockfile", "*", "takes and commits locks"},
+	{"internal/crashfs", "*", "is one"},
+	{"repair", "*", "the only package that changes a repository"},
+	{"cmd/refaudit", "OS", "hands the real one to repair"},
+}
