@@ -1,0 +1,69 @@
+package bitmap
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"refaudit/finding"
+	"refaudit/internal/binread"
+)
+
+// Rev is a reverse index: for each object in pack order, its place in the index. It is a
+// permutation, of as many places as there are objects. Specification: gitformat-pack in git.
+//
+//	0      4             8              12                 12+4n
+//	+------+-------------+--------------+------------------+-----------------------+-----------+
+//	| RIDX | u32 version | u32 hash id  | n places, u32    | checksum of the owner | checksum  |
+//	+------+-------------+--------------+------------------+-----------------------+-----------+
+//
+// The chunk RIDX of a multi-pack-index holds the places alone.
+type Rev struct{ places []byte }
+
+// ParseRev reads a .rev file; name is what messages call it.
+func ParseRev(name string, data []byte, owner Owner) (Rev, error) {
+	size := owner.Format.Size()
+	body, err := verify(name, data, owner.Format, 12+size)
+	if err != nil {
+		return Rev{}, err
+	}
+	c := binread.New(body, name, 0, finding.BitmapUnusable)
+	if string(c.Bytes(4, "signature")) != "RIDX" {
+		return Rev{}, corrupt(name, 0, "is no reverse index")
+	}
+	if v := c.U32("version"); v != 1 {
+		return Rev{}, corrupt(name, 4, "version %d, not 1", v)
+	}
+	if id := c.U32("hash id"); id != uint32(owner.Format) {
+		return Rev{}, corrupt(name, 8, "hash id %d, not %d", id, owner.Format)
+	}
+	places := body[12 : len(body)-size]
+	if sum := body[len(body)-size:]; !bytes.Equal(sum, owner.Checksum) {
+		return Rev{}, corrupt(name, int64(len(body)-size), "belongs to %x, not to %x", sum, owner.Checksum)
+	}
+	return RevOf(name, 12, places, owner.Objects)
+}
+
+// RevOf reads the places alone, which stand in the file at offset base and are of n objects.
+func RevOf(name string, base int64, places []byte, n uint32) (Rev, error) {
+	if uint64(len(places)) != 4*uint64(n) {
+		return Rev{}, corrupt(name, base, "%d bytes, %d objects need %d", len(places), n, 4*uint64(n))
+	}
+	seen := NewSet(int(n))
+	for i := 0; i < len(places); i += 4 {
+		p := binary.BigEndian.Uint32(places[i:])
+		if p >= n {
+			return Rev{}, corrupt(name, base+int64(i), "names object %d, and there are %d", p, n)
+		}
+		if seen.Has(p) {
+			return Rev{}, corrupt(name, base+int64(i), "names object %d twice", p)
+		}
+		seen.Add(p)
+	}
+	return Rev{places: places}, nil
+}
+
+// Len is the number of objects.
+func (r Rev) Len() int { return len(r.places) / 4 }
+
+// At is the place in the index of the i-th object in pack order.
+func (r Rev) At(i int) uint32 { return binary.BigEndian.Uint32(r.places[4*i:]) }
