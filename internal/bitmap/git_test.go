@@ -19,7 +19,8 @@ func TestBitmapsThatGitWrites(t *testing.T) {
 		for _, which := range []gittest.Which{gittest.Old, gittest.Mid, gittest.Newest} {
 			for _, config := range [][]string{nil, {"-c", "pack.writeBitmapLookupTable=true", "-c", "pack.writeBitmapHashCache=false"}, {
 				"-c", "bitmapPseudoMerge.all.pattern=refs/heads/", "-c", "bitmapPseudoMerge.all.threshold=now",
-				"-c", "bitmapPseudoMerge.all.stableThreshold=never", "-c", "pack.writeBitmapLookupTable=true"}} {
+				"-c", "bitmapPseudoMerge.all.stableThreshold=now", "-c", "bitmapPseudoMerge.all.stableSize=5", "-c", "bitmapPseudoMerge.more.pattern=refs/heads/b1", "-c", "bitmapPseudoMerge.more.threshold=now", "-c", "bitmapPseudoMerge.more.stableThreshold=now",
+				"-c", "pack.writeBitmapLookupTable=true"}} {
 				t.Run(fmt.Sprintf("%v/%v/%d", format, which, len(config)), func(t *testing.T) {
 					if p, why := gittest.Find(which); p == nil {
 						t.Skipf("NOT TESTED: %s", why)
