@@ -42,7 +42,7 @@ var Faults = []Fault{
 	{"doublePeel", DoublePeel, []string{Files}},
 	{"partial", Partial, nil},
 	{"mismatch", Mismatch, nil},
-	{"missingPeel", MissingPeel, nil},
+	{"missingPeel", MissingPeel, []string{Files}},
 	{"unpeeledRewrite", UnpeeledRewrite, []string{Files}},
 	{"migrated", Migrated, []string{Reftable}},
 	{"unexpected", Unexpected, nil},
@@ -255,15 +255,10 @@ func Mismatch(t testing.TB, o Options) (*Repo, []Want) {
 	return r, []Want{r.mismatch("refs/tags/v1", r.V1, r.B, r.A, "")}
 }
 
-// MissingPeel has no peel for a tag, under a header that says fully-peeled; in a reftable the
-// record's value type says "no peel".
+// MissingPeel has no peel for a tag, under a header that says fully-peeled; a reftable is Migrated.
 func MissingPeel(t testing.TB, o Options) (*Repo, []Want) {
-	o = o.filled()
 	if o.RefFormat == Reftable {
-		o.RefFormat = Files
-		r, want := MissingPeel(t, o)
-		r.migrate()
-		return r, append(want, r.missing("refs/tags/v2", r.V2, r.B))
+		return Migrated(t, o)
 	}
 	r := New(t, o)
 	r.pack()
@@ -300,24 +295,19 @@ func UnpeeledRewrite(t testing.TB, o Options) (*Repo, []Want) {
 	return r, []Want{r.missing("refs/tags/v1", r.V1, r.A), r.missing("refs/tags/v2", r.V2, r.B)}
 }
 
-// Migrated comes from packed-refs by `git refs migrate`, which forgets every peel.
+// Migrated comes from packed-refs by `git refs migrate`, which forgets every peel: the value type of
+// the records says that there is none.
 func Migrated(t testing.TB, o Options) (*Repo, []Want) {
 	o.RefFormat = Files
 	o.Git = Newest
 	r := New(t, o)
 	r.pack()
-	r.migrate()
-	return r, []Want{r.missing("refs/tags/v1", r.V1, r.A), r.missing("refs/tags/v2", r.V2, r.B)}
-}
-
-func (r *Repo) migrate() {
-	r.t.Helper()
-	r.Use(Newest)
 	r.Git("refs", "migrate", "--ref-format=reftable")
 	r.RefFormat = Reftable
 	if r.caches("refs/tags/v1", r.V1, r.A) {
-		r.t.Fatalf("git %s keeps peels when it migrates", r.Program.Version)
+		t.Fatalf("git %s keeps peels when it migrates", r.Program.Version)
 	}
+	return r, []Want{r.missing("refs/tags/v1", r.V1, r.A), r.missing("refs/tags/v2", r.V2, r.B)}
 }
 
 // Unexpected caches a peel at a branch.

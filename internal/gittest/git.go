@@ -42,7 +42,7 @@ type place struct {
 }
 
 var places = map[Which]place{
-	Old:    {"old (before 2.45)", "REFAUDIT_GIT_OLD", "", version{2, 28}, version{2, 45}},
+	Old:    {"old (before 2.45)", "REFAUDIT_GIT_OLD", "bookworm", version{2, 28}, version{2, 45}},
 	Mid:    {"middle (2.45 to 2.52)", "REFAUDIT_GIT_MID", "trixie", version{2, 45}, version{2, 53}},
 	Newest: {"new (2.55 or later)", "REFAUDIT_GIT_NEW", "sid", version{2, 55}, version{1000, 0}},
 }
@@ -115,7 +115,7 @@ func findOne(w Which, p place) (*Program, string) {
 	candidates := []string{start.vars[w]}
 	if start.vars[w] == "" {
 		candidates = candidates[:0]
-		if p.suite != "" && start.cache != "" {
+		if start.cache != "" {
 			candidates = append(candidates, filepath.Join(start.cache, "modern-git", p.suite, "bin", "git"))
 		}
 		if start.path != "" {

@@ -57,7 +57,7 @@ func TestEachFaultIsThere(t *testing.T) {
 func TestUnchangedSeesEverything(t *testing.T) {
 	for name, change := range map[string]func(dir string) error{
 		"nothing": func(string) error { return nil },
-		"byte":    func(dir string) error { return rewrite(filepath.Join(dir, "f"), "ab", true) },
+		"byte":    func(dir string) error { return swap(filepath.Join(dir, "f"), "ab", true) },
 		"mtime":   func(dir string) error { return os.Chtimes(filepath.Join(dir, "f"), time.Time{}, time.Unix(5, 0)) },
 		"mode":    func(dir string) error { return os.Chmod(filepath.Join(dir, "f"), 0o400) },
 		"new":     func(dir string) error { return os.WriteFile(filepath.Join(dir, "g"), nil, 0o600) },
@@ -66,7 +66,7 @@ func TestUnchangedSeesEverything(t *testing.T) {
 			os.Remove(filepath.Join(dir, "l"))
 			return os.Symlink("g", filepath.Join(dir, "l"))
 		},
-		"replaced": func(dir string) error { return rewrite(filepath.Join(dir, "f"), "aa", false) },
+		"replaced": func(dir string) error { return swap(filepath.Join(dir, "f"), "aa", false) },
 	} {
 		dir := t.TempDir()
 		os.WriteFile(filepath.Join(dir, "f"), []byte("aa"), 0o600)
@@ -83,8 +83,8 @@ func TestUnchangedSeesEverything(t *testing.T) {
 	}
 }
 
-// rewrite changes a file and puts its time back; in place, or by another file under its name.
-func rewrite(path, text string, inPlace bool) error {
+// swap changes a file and puts its time back; in place, or by another file under its name.
+func swap(path, text string, inPlace bool) error {
 	st, err := os.Stat(path)
 	if err != nil {
 		return err

@@ -58,6 +58,7 @@ type Repo struct {
 	A, B       string // commits
 	V1, V2     string // tag objects
 	Tree, Blob string
+	MadeBy     string   // the version of the git that made it
 	Program    *Program // may be changed, to go on with another git
 	t          testing.TB
 	ExtraEnv   []string // for every command
@@ -95,7 +96,7 @@ func InitAt(t testing.TB, o Options, path string) *Repo {
 	}
 	argv = append(argv, path)
 	p.Run(t, "", nil, "", argv...).must(t, argv...)
-	return &Repo{Path: path, Format: o.Format, RefFormat: o.RefFormat, Program: p, t: t}
+	return &Repo{Path: path, Format: o.Format, RefFormat: o.RefFormat, MadeBy: p.Version, Program: p, t: t}
 }
 
 // program is the git that the options ask for.

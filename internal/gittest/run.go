@@ -14,7 +14,7 @@ import (
 // Limit is how long one command may take.
 const Limit = 2 * time.Minute
 
-// The date of everything, as git reads it from the environment.
+// Date is the date of everything, as git reads it from the environment.
 const Date = "1700000000 +0000"
 
 // Env is a clean environment: what the machine has, without anything that git reads, and one
