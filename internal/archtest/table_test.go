@@ -61,7 +61,7 @@ var arrows = []arrow{
 }
 
 // testOnly are packages that no program of ours contains.
-var testOnly = map[string]bool{"internal/gittest": true, "internal/archtest": true, "internal/crashfs": true, "testdata/make": true}
+var testOnly = map[string]bool{"internal/gittest": true, "internal/archtest": true, "internal/crashfs": true}
 
 // A use lets packages import something that is not ours.
 type use struct {
@@ -82,14 +82,14 @@ var uses = []use{
 	{"github.com/go-git/go-git/v5/plumbing/...", "internal/remotehelper", "*", "the transport; fixtures"},
 	{"github.com/go-git/...", "", "*", "fixtures in tests; never an object or a ref of a user's repository"},
 
-	{"os/exec", "alternates/usage internal/hook internal/remotehelper internal/gittest cmd/refaudit repair testdata/make", "*", "core.alternateRefsCommand, the helper's inner git, a child with another owner's id"},
+	{"os/exec", "alternates/usage internal/hook internal/remotehelper internal/gittest cmd/refaudit repair", "*", "core.alternateRefsCommand, the helper's inner git, a child with another owner's id"},
 	{"syscall", "internal/vfs internal/lockfile internal/gittest internal/remotehelper cmd/refaudit repair", "*", "signals, owners and process groups"},
 	{"unsafe", "internal/vfs", "", "a mapping on Windows"},
 	{"C", "", "", "the program is pure Go"},
 	{"net/...", "internal/remotehelper", "*", "only the helper talks to anyone"},
 	{"log", "", "", "zap does this"},
 	{"log/slog", "", "", "zap does this"},
-	{"os", "alternates/usage repo scan repair internal/vfs internal/lockfile internal/crashfs internal/gitconfig internal/fleet internal/hook internal/remotehelper internal/gittest internal/archtest cmd/refaudit testdata/make", "*", "codecs and rules open no files"},
+	{"os", "alternates/usage repo scan repair internal/vfs internal/lockfile internal/crashfs internal/gitconfig internal/fleet internal/hook internal/remotehelper internal/gittest internal/archtest cmd/refaudit", "*", "codecs and rules open no files"},
 }
 
 // writers are the functions of os that change a file system, or open a file such that one can.
@@ -106,7 +106,6 @@ var leaves = []leave{
 	{"internal/vfs", "*", "the one door"},
 	{"internal/crashfs", "*", "puts what survived a crash on a disk, for git to look at; tests only"},
 	{"internal/gittest", "*", "makes repositories; tests only"},
-	{"testdata/make", "*", "makes archives; no part of the program"},
 }
 
 // vfsWriters are the names of vfs that can write, and who may say them.
