@@ -25,6 +25,7 @@ var arrows = []arrow{
 	{"internal/vfs", "", "the one door to the file system"},
 	{"internal/crashfs", "internal/vfs", "a vfs.FS that fails and crashes, for tests"},
 	{"internal/lockfile", "internal/vfs", "git's lock protocol, over vfs.FS"},
+	{"internal/journal", "finding oid internal/vfs", "what a repair is about to change, kept outside the repository"},
 
 	// the rules
 	{"peel", "finding oid", "asks for objects through an interface of its own"},
@@ -41,11 +42,11 @@ var arrows = []arrow{
 	{"alternates", "finding oid internal/vfs", "the info/alternates chain"},
 	{"odb", "finding oid alternates internal/binread internal/inflate internal/vfs", "objects, through packs, loose files and alternates"},
 	{"repo", "finding oid internal/gitconfig internal/refname internal/vfs internal/wildmatch", "git dir, worktrees, config"},
-	{"internal/refstore", "finding oid packed loose reftable repo internal/refname internal/vfs", "the refs of a repository, whatever its format"},
+	{"internal/refstore", "finding oid peel odb alternates packed loose reftable repo internal/refname internal/vfs", "the refs of a repository, whatever its format"},
 
 	// what is done with it
 	{"scan", "finding oid peel packed loose reftable odb repo alternates internal/refstore internal/refname internal/vfs internal/wildmatch internal/gitconfig", "one audit from start to end"},
-	{"repair", "finding oid peel packed reftable odb repo alternates scan internal/refstore internal/refname internal/vfs internal/lockfile internal/wildmatch", "plans from what a scan finds, writes under git's locks"},
+	{"repair", "finding oid peel packed reftable odb repo alternates scan internal/refstore internal/refname internal/vfs internal/lockfile internal/journal internal/wildmatch", "plans from what a scan finds, writes under git's locks"},
 	{"alternates/usage", "finding oid odb repo alternates internal/refstore internal/bitmap internal/commitgraph internal/binread internal/inflate internal/vfs internal/wildmatch", "disk usage"},
 	{"reports", "finding oid alternates/usage", "renders findings and usage"},
 
@@ -83,13 +84,13 @@ var uses = []use{
 	{"github.com/go-git/...", "", "*", "fixtures in tests; never an object or a ref of a user's repository"},
 
 	{"os/exec", "alternates/usage internal/hook internal/remotehelper internal/gittest cmd/refaudit repair", "*", "core.alternateRefsCommand, the helper's inner git, a child with another owner's id"},
-	{"syscall", "internal/vfs internal/lockfile internal/gittest internal/remotehelper cmd/refaudit repair", "*", "signals, owners and process groups"},
+	{"syscall", "repo internal/vfs internal/lockfile internal/gittest internal/remotehelper cmd/refaudit repair", "*", "signals and process groups; access(2) and devices in the discovery of a repository"},
 	{"unsafe", "internal/vfs", "", "a mapping on Windows"},
 	{"C", "", "", "the program is pure Go"},
 	{"net/...", "internal/remotehelper", "*", "only the helper talks to anyone"},
 	{"log", "", "", "zap does this"},
 	{"log/slog", "", "", "zap does this"},
-	{"os", "alternates/usage repo scan repair internal/vfs internal/lockfile internal/crashfs internal/gitconfig internal/fleet internal/hook internal/remotehelper internal/gittest internal/archtest cmd/refaudit", "*", "codecs and rules open no files"},
+	{"os", "alternates/usage repo scan repair internal/vfs internal/lockfile internal/journal internal/crashfs internal/gitconfig internal/fleet internal/hook internal/remotehelper internal/gittest internal/archtest cmd/refaudit", "*", "codecs and rules open no files"},
 }
 
 // writers are the functions of os that change a file system, or open a file such that one can.
@@ -113,6 +114,7 @@ const vfsWriters = "FS OS File"
 
 var vfsWriting = []leave{
 	{"internal/lockfile", "*", "takes and commits locks"},
+	{"internal/journal", "*", "writes its entries, outside of any repository"},
 	{"internal/crashfs", "*", "is one"},
 	{"repair", "*", "the only package that changes a repository"},
 	{"cmd/refaudit", "OS", "hands the real one to repair"},
