@@ -237,3 +237,37 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 		}
 	}
 }
+
+// docs/dependencies.md has a row for each module that some file imports, and for no other.
+func TestDependenciesAreWrittenDown(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "dependencies.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]bool{} // whether anything imports it
+	for _, line := range strings.Split(string(text), "\n") {
+		if cell, ok := strings.CutPrefix(line, "| `"); ok {
+			rows[cell[:strings.IndexByte(cell, '`')]] = false
+		}
+	}
+	for _, s := range sources(t) {
+	imports:
+		for _, what := range s.imports {
+			if _, ok := ours(what); ok || !strings.Contains(strings.Split(what, "/")[0], ".") {
+				continue
+			}
+			for row := range rows {
+				if what == row || strings.HasPrefix(what, row+"/") {
+					rows[row] = true
+					continue imports
+				}
+			}
+			t.Errorf("%s imports %s, which docs/dependencies.md does not list", s.name, what)
+		}
+	}
+	for row, used := range rows {
+		if !used {
+			t.Errorf("docs/dependencies.md lists %s, which nothing imports", row)
+		}
+	}
+}

@@ -90,7 +90,7 @@ var uses = []use{
 	{"net/...", "internal/remotehelper", "*", "only the helper talks to anyone"},
 	{"log", "", "", "zap does this"},
 	{"log/slog", "", "", "zap does this"},
-	{"os", "alternates/usage repo scan repair internal/vfs internal/lockfile internal/journal internal/crashfs internal/gitconfig internal/fleet internal/hook internal/remotehelper internal/gittest internal/archtest cmd/refaudit", "*", "codecs and rules open no files"},
+	{"os", "alternates alternates/usage odb internal/refstore repo scan repair internal/vfs internal/lockfile internal/journal internal/crashfs internal/gitconfig internal/fleet internal/hook internal/remotehelper internal/gittest internal/archtest cmd/refaudit", "*", "codecs and rules open no files"},
 }
 
 // writers are the functions of os that change a file system, or open a file such that one can.
