@@ -271,3 +271,55 @@ func TestDependenciesAreWrittenDown(t *testing.T) {
 		}
 	}
 }
+
+// Every exported name says what it is; a group of constants or variables may say it once.
+func TestExportedNamesAreExplained(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		for _, d := range s.ast.Decls {
+			for _, name := range unexplained(d) {
+				t.Errorf("%s: %s has no doc comment", s.name, name)
+			}
+		}
+	}
+}
+
+// unexplained are the exported names of a declaration that no comment stands beside. Methods that
+// are there for a well-known interface need none.
+func unexplained(d ast.Decl) (names []string) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		known := slices.Contains([]string{"Error", "Unwrap", "String", "Is", "Len", "Less", "Swap", "Close", "Read", "Write"}, d.Name.Name)
+		if d.Name.IsExported() && d.Doc == nil && (d.Recv == nil || !known && exportedReceiver(d)) {
+			names = append(names, d.Name.Name)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch spec := spec.(type) {
+			case *ast.TypeSpec:
+				if spec.Name.IsExported() && d.Doc == nil && spec.Doc == nil {
+					names = append(names, spec.Name.Name)
+				}
+			case *ast.ValueSpec:
+				for _, n := range spec.Names {
+					if n.IsExported() && d.Doc == nil && spec.Doc == nil && spec.Comment == nil {
+						names = append(names, n.Name)
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
+// exportedReceiver tells whether a method's type can be named from outside.
+func exportedReceiver(d *ast.FuncDecl) bool {
+	typ := d.Recv.List[0].Type
+	if star, ok := typ.(*ast.StarExpr); ok {
+		typ = star.X
+	}
+	name, ok := typ.(*ast.Ident)
+	return ok && name.IsExported()
+}
