@@ -1,0 +1,158 @@
+package odb
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"refaudit/internal/gittest"
+	"refaudit/oid"
+)
+
+// history makes commits that change files of a small tree, and tags of them, of each other, of a
+// tree and of a blob. Its tags are alike enough for git to store some of them as deltas.
+func history(r *gittest.Repo, commits int) {
+	rnd := rand.New(rand.NewPCG(7, uint64(commits)))
+	var s strings.Builder
+	s.WriteString("feature done\n")
+	for i := range commits {
+		fmt.Fprintf(&s, "commit refs/heads/main\nmark :%d\ncommitter C <c@example.com> %d +0000\ndata 2\nx\n", i+1, 1500000000+i)
+		var body strings.Builder
+		for range 40 {
+			fmt.Fprintf(&body, "line %d\n", rnd.IntN(99999))
+		}
+		fmt.Fprintf(&s, "M 100644 inline src%d/file%d.c\ndata %d\n%s\n", rnd.IntN(9), rnd.IntN(20), body.Len(), body.String())
+		fmt.Fprintf(&s, "tag v%d\nfrom :%d\ntagger C O Mitter <c@example.com> %d +0000\ndata %d\n%s\n", i, i+1, 1600000000+i, 800, strings.Repeat("release notes are long. ", 40)[:800])
+	}
+	s.WriteString("done\n")
+	r.GitIn(s.String(), "fast-import", "--quiet", "--force")
+	r.Git("tag", "-a", "-m", "nested", "nested", "v1")
+	r.Git("tag", "-a", "-m", "nested twice", "nested2", "nested")
+	r.Git("tag", "-a", "-m", "tree", "tree", "v1^{tree}")
+	r.Git("tag", "-a", "-m", "blob", "blob", r.Git("rev-parse", "v1:")+"")
+}
+
+// truth is what git says of every object of the repository, its alternates included.
+func truth(t *testing.T, r *gittest.Repo) map[oid.ID]oid.Fact {
+	t.Helper()
+	facts := map[oid.ID]oid.Fact{}
+	var tags []string
+	for _, line := range strings.Split(r.Git("cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype)"), "\n") {
+		hex, word, _ := strings.Cut(line, " ")
+		kind, ok := oid.ParseKind([]byte(word))
+		if !ok {
+			t.Fatalf("git says %q", line)
+		}
+		facts[oid.MustParse(hex)] = oid.Fact{State: oid.Present, Kind: kind}
+		if kind == oid.Tag {
+			tags = append(tags, hex)
+		}
+	}
+	for _, text := range strings.Split(r.GitIn(strings.Join(tags, "\n"), "cat-file", "--batch=%%%(objectname)"), "%")[1:] {
+		l := strings.SplitN(text, "\n", 4)
+		if len(l) < 4 {
+			continue // a % in a message
+		}
+		f := facts[oid.MustParse(l[0])]
+		f.Target = oid.MustParse(strings.TrimPrefix(l[1], "object "))
+		f.Claims, _ = oid.ParseKind([]byte(strings.TrimPrefix(l[2], "type ")))
+		facts[oid.MustParse(l[0])] = f
+	}
+	return facts
+}
+
+// look opens the repository's objects and asks for ids, in an order that is not theirs.
+func lookAt(t testing.TB, dir string, f oid.Format, ids []oid.ID) []oid.Fact {
+	t.Helper()
+	db, findings, err := Open(filepath.Join(dir, "objects"), f, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, f := range append(findings, db.Problems()...) {
+		t.Errorf("%s %s: %s", f.Pos, f.ID, f.Message)
+	}
+	out := make([]oid.Fact, len(ids))
+	if err := db.Look(context.Background(), ids, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func sameAsGit(t *testing.T, r *gittest.Repo) {
+	t.Helper()
+	want := truth(t, r)
+	ids := slices.SortedFunc(maps.Keys(want), func(a, b oid.ID) int { return a.Compare(b) })
+	rand.New(rand.NewPCG(1, 1)).Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	ids = append(ids, ids[0], oid.FromBytes(r.Format, make([]byte, 32)), r.Format.Object("blob", []byte("not there")))
+	want[ids[len(ids)-1]], want[ids[len(ids)-2]] = oid.Fact{State: oid.Absent}, oid.Fact{State: oid.Absent}
+	for i, got := range lookAt(t, r.Path, r.Format, ids) {
+		if got != want[ids[i]] {
+			t.Fatalf("%v: %+v, git says %+v", ids[i], got, want[ids[i]])
+		}
+	}
+}
+
+// layouts are the ways in which git may store one history.
+var layouts = map[string]func(r *gittest.Repo){
+	"loose":     func(r *gittest.Repo) { unpack(r) },
+	"pack":      func(r *gittest.Repo) { r.Git("repack", "-adfq", "--depth=40", "--window=40") },
+	"bitmap":    func(r *gittest.Repo) { r.Git("repack", "-adfqb") },
+	"index v1":  func(r *gittest.Repo) { r.Git("-c", "pack.indexVersion=1", "repack", "-adfq") },
+	"ref delta": func(r *gittest.Repo) { r.Git("-c", "repack.useDeltaBaseOffset=false", "repack", "-adfq", "--depth=40", "--window=40") },
+	"midx":      func(r *gittest.Repo) { manyPacks(r); r.Git("multi-pack-index", "write") },
+	"packs":     func(r *gittest.Repo) { manyPacks(r) },
+	"midx and more": func(r *gittest.Repo) {
+		manyPacks(r)
+		r.Git("multi-pack-index", "write")
+		r.Git("tag", "-a", "-m", "loose", "loose", "v2")
+		r.GitIn(r.Git("rev-parse", "loose"), "pack-objects", "-q", r.File("objects/pack/pack"))
+		r.Git("tag", "-a", "-m", "loose", "loose2", "v2")
+	},
+	"midx chain": func(r *gittest.Repo) {
+		for i := range 3 {
+			r.Git("tag", "-a", "-m", "layer", fmt.Sprint("layer", i), "v2")
+			r.Git("repack", "-dq")
+			r.Git("multi-pack-index", "write", "--incremental", "--bitmap")
+		}
+	},
+}
+
+func unpack(r *gittest.Repo) {
+	packs, _ := filepath.Glob(r.File("objects/pack/*"))
+	for _, p := range packs {
+		data := r.ReadFile("objects/pack/" + filepath.Base(p))
+		os.Remove(p)
+		if strings.HasSuffix(p, ".pack") {
+			r.GitIn(string(data), "unpack-objects", "-q")
+		}
+	}
+}
+
+func manyPacks(r *gittest.Repo) {
+	r.Git("repack", "-dq")
+	for i := range 3 {
+		r.Git("commit-tree", "-m", fmt.Sprint("more ", i), "v1^{tree}")
+		r.Git("tag", "-a", "-m", "more", fmt.Sprint("more", i), "v2")
+		r.Git("repack", "-dq")
+	}
+}
+
+func TestEveryLayoutReadsAsInGit(t *testing.T) {
+	for _, f := range []oid.Format{oid.SHA1, oid.SHA256} {
+		for name, layout := range layouts {
+			t.Run(f.String()+"/"+name, func(t *testing.T) {
+				r := gittest.Init(t, gittest.Options{Format: f})
+				history(r, 300)
+				layout(r)
+				gittest.Unchanged(t, r.Path, func() { sameAsGit(t, r) })
+			})
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package odb
+
+import (
+	"errors"
+	"fmt"
+
+	"refaudit/internal/inflate"
+	"refaudit/internal/vfs"
+	"refaudit/oid"
+)
+
+// ErrTooLarge is an object, or a delta base on the way to it, over the limit that its reader set.
+var ErrTooLarge = errors.New("is larger than the limit")
+
+// A Reader makes whole objects out of packs, deltas applied. It keeps the bases that it met, so
+// that objects read in pack order have each base inflated once. It is not safe for concurrent use.
+type Reader struct {
+	limit uint64 // of one buffer
+	bases baseCache
+	z     inflate.Inflater
+	way   []link
+	delta []byte
+
+	// checked compares zlib's checksums, for callers that don't hash what they get.
+	checked bool
+}
+
+// workLimit is how many bytes the deltas on the way to one object may make together. Some chains
+// are long and some objects large; what is both was made to keep its readers busy.
+const workLimit = 1 << 30
+
+// NewReader makes a reader of objects of at most limit bytes that keeps up to cache bytes of bases.
+// It checks zlib's checksums, not the objects' ids.
+func NewReader(limit, cache int64) *Reader {
+	return &Reader{limit: uint64(limit), bases: baseCache{limit: int(cache)}, checked: true}
+}
+
+// Object is the kind and content of the object at off in the pack. The content is valid until the
+// next call.
+func (r *Reader) Object(p *Pack, off uint64) (kind oid.Kind, content []byte, err error) {
+	if _, err = p.Body(); err != nil {
+		return 0, nil, err
+	}
+	err = vfs.Guard(func() (err error) {
+		kind, content, _, err = r.object(p, off)
+		return err
+	})
+	return kind, content, err
+}
+
+// object is Object inside a guard, with the pack open. On an error, broken is the offset of the
+// entry at fault.
+func (r *Reader) object(p *Pack, off uint64) (kind oid.Kind, content []byte, broken uint64, err error) {
+	r.bases.release()
+	r.way, err = trail(p, off, r.way[:0], func(at uint64) bool { return r.bases.has(p, at) })
+	last := len(r.way) - 1
+	if err != nil {
+		return 0, nil, r.way[last].off, err
+	}
+	if l := &r.way[last]; l.cached {
+		kind, content = r.bases.get(p, l.off)
+	} else {
+		kind = l.entry.Kind.Kind()
+		if content, err = r.inflate(p, l, r.bases.buffer); err != nil {
+			return 0, nil, l.off, err
+		}
+		r.bases.put(p, l.off, kind, content)
+	}
+	work := uint64(0)
+	for i := last - 1; i >= 0; i-- {
+		l := &r.way[i]
+		if content, err = r.apply(p, l, content, &work); err != nil {
+			return 0, nil, l.off, err
+		}
+		r.bases.put(p, l.off, kind, content)
+	}
+	return kind, content, 0, nil
+}
+
+// apply makes the object of a delta from its base.
+func (r *Reader) apply(p *Pack, l *link, base []byte, work *uint64) ([]byte, error) {
+	delta, err := r.inflate(p, l, func(n int) []byte {
+		if cap(r.delta) < n {
+			r.delta = make([]byte, n, max(n, 4096))
+		}
+		return r.delta[:n]
+	})
+	if err != nil {
+		return nil, err
+	}
+	from, to, code, err := deltaSizes(delta)
+	if err == nil && from != uint64(len(base)) {
+		err = fmt.Errorf("delta is for a base of %d bytes, not %d", from, len(base))
+	}
+	if err == nil && to > r.limit {
+		err = fmt.Errorf("object of %d bytes %w of %d", to, ErrTooLarge, r.limit)
+	}
+	if *work += to; err == nil && *work > workLimit {
+		err = fmt.Errorf("chain of deltas that make %d bytes %w of %d", *work, ErrTooLarge, uint64(workLimit))
+	}
+	if err != nil {
+		return nil, p.errorf("%v: %w", l, err)
+	}
+	out := r.bases.buffer(int(to))
+	if err := applyDelta(out, base, code); err != nil {
+		return nil, p.errorf("%v: %w", l, err)
+	}
+	return out, nil
+}
+
+// inflate is what an entry's zlib stream holds, in a buffer that alloc gives.
+func (r *Reader) inflate(p *Pack, l *link, alloc func(int) []byte) ([]byte, error) {
+	if l.entry.Size > r.limit {
+		return nil, p.errorf("%v: %d bytes %w of %d", l, l.entry.Size, ErrTooLarge, r.limit)
+	}
+	src := p.body[l.entry.Data:]
+	if err := plausible(l.entry.Size, len(src)); err != nil {
+		return nil, p.errorf("%v: %w", l, err)
+	}
+	dst := alloc(int(l.entry.Size))
+	run := r.z.Inflate
+	if r.checked {
+		run = r.z.InflateChecked
+	}
+	if _, err := run(dst, src); err != nil {
+		return nil, p.errorf("%v: %w", l, err)
+	}
+	return dst, nil
+}
+
+// plausible refuses a size that no zlib stream of src bytes can have, before room is made for it:
+// a match of 258 bytes takes at least two bits.
+func plausible(size uint64, src int) error {
+	if size/1032 > uint64(src) {
+		return fmt.Errorf("claims %d bytes, more than %d compressed ones can hold", size, src)
+	}
+	return nil
+}

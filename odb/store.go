@@ -1,0 +1,126 @@
+package odb
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"strings"
+	"time"
+
+	"refaudit/finding"
+	"refaudit/internal/vfs"
+	"refaudit/oid"
+)
+
+// A Store is one object folder as it was found: the repository's own, or one that it borrows from.
+// It is safe for concurrent use.
+type Store struct {
+	dir    *vfs.Dir
+	prefix string // of the names in messages: "objects/" for the own store, else the folder
+	format oid.Format
+
+	packs    []*Pack
+	covered  []bool // of packs: a multi-pack-index has its objects
+	midx     *Midx
+	problems []finding.Finding // what could not be read
+	blind    error             // why an object may be here unseen, nil if it can't
+	loose    looseFiles
+}
+
+// fileStamp tells one state of a file from another.
+type fileStamp struct {
+	size  int64
+	mtime time.Time
+}
+
+// Dir is the folder.
+func (s *Store) Dir() *vfs.Dir { return s.dir }
+
+// Packs are the packs that have both a pack and an index, the youngest first. The caller must not change it.
+func (s *Store) Packs() []*Pack { return s.packs }
+
+// Midx is the multi-pack-index, the last layer of a chain; nil if there is none that can be used.
+func (s *Store) Midx() *Midx { return s.midx }
+
+// label is how messages name a file of the store.
+func (s *Store) label(name string) string { return s.prefix + name }
+
+// openStore lists the packs of a folder. Packs of old that have not changed are taken over.
+func openStore(path, prefix string, f oid.Format, old *Store) (*Store, error) {
+	dir, err := vfs.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dir: dir, prefix: prefix, format: f}
+	s.loose.store = s
+	s.listPacks(old)
+	s.openMidx(old)
+	return s, nil
+}
+
+// listPacks finds the packs. One without an index is nobody's, nor is an index without a pack.
+func (s *Store) listPacks(old *Store) {
+	list, err := s.dir.ReadDir("pack")
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		s.fail(err, finding.New(finding.AuditSkipped, finding.Pos{File: s.label("pack")}, "packs can't be listed: %v", err))
+		return
+	}
+	byName := map[string]*Pack{}
+	for _, e := range list {
+		name, ext, ok := cutExt(e.Name())
+		if !ok {
+			continue
+		}
+		st, err := s.dir.Stat("pack/" + e.Name())
+		if err != nil {
+			continue // gone since the folder was listed
+		}
+		p := byName[name]
+		if p == nil {
+			p = &Pack{store: s, name: name, files: map[string]fileStamp{}}
+			byName[name] = p
+		}
+		p.files[ext] = fileStamp{st.Size(), st.ModTime()}
+	}
+	for _, p := range byName {
+		if p.Has("pack") && p.Has("idx") {
+			s.packs = append(s.packs, old.takeOver(p))
+		}
+	}
+	sortPacks(s.packs)
+}
+
+// cutExt splits the name of a pack's file at its last dot.
+func cutExt(file string) (name, ext string, ok bool) {
+	i := strings.LastIndexByte(file, '.')
+	if i <= 0 {
+		return "", "", false
+	}
+	return file[:i], file[i+1:], true
+}
+
+// fail notes that objects may be here that can't be seen.
+func (s *Store) fail(err error, f finding.Finding) {
+	if s.blind == nil {
+		s.blind = err
+	}
+	s.problems = append(s.problems, f)
+}
+
+func (s *Store) String() string { return "object folder " + s.dir.Root() }
+
+// takeOver is the pack that this store has already, if it is the same as p; else p.
+func (s *Store) takeOver(p *Pack) *Pack {
+	if s == nil {
+		return p
+	}
+	for _, q := range s.packs {
+		if q.name == p.name && maps.Equal(q.files, p.files) {
+			return q
+		}
+	}
+	return p
+}
