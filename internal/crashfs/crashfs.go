@@ -408,6 +408,16 @@ func (f *FS) Chtimes(name string, mtime time.Time) error {
 	return nil
 }
 
+// Now implements vfs.FS.
+func (f *FS) Now(dir string) (time.Time, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, err := f.look("now", dir, true); err != nil {
+		return time.Time{}, err
+	}
+	return f.tick(), nil
+}
+
 // SyncDir implements vfs.FS.
 func (f *FS) SyncDir(name string) error {
 	f.mu.Lock()

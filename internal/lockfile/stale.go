@@ -41,7 +41,7 @@ func (s Stale) RemoveStale(ctx context.Context, fsys vfs.FS) (age time.Duration,
 	if !first.Mode.IsRegular() {
 		return 0, fmt.Errorf("%s: %w", lock, vfs.ErrNotRegular)
 	}
-	now, err := diskTime(fsys, filepath.Dir(lock))
+	now, err := fsys.Now(filepath.Dir(lock))
 	if err != nil {
 		return 0, fmt.Errorf("ask the disk of %s for the time: %w", lock, err)
 	}
@@ -99,20 +99,6 @@ func (s Stale) takeAway(fsys vfs.FS, seen vfs.Info) error {
 		return fmt.Errorf("remove %s: %w", aside, err)
 	}
 	return nil
-}
-
-// diskTime is the time by the clock that dates files in dir, which may be another machine's.
-func diskTime(fsys vfs.FS, dir string) (time.Time, error) {
-	path := filepath.Join(dir, "refaudit-clock-"+randomName())
-	f, err := fsys.Create(path, 0o600)
-	if err != nil {
-		return time.Time{}, err
-	}
-	st, err := f.Stat()
-	if err := errors.Join(err, f.Close(), fsys.Remove(path)); err != nil {
-		return time.Time{}, err
-	}
-	return st.ModTime, nil
 }
 
 func randomName() string {

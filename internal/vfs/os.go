@@ -113,6 +113,31 @@ func (OS) SyncDir(path string) error {
 	return errors.Join(err, d.Close())
 }
 
+// Now implements FS. Where the system can make a file without a name, the folder stays as it is.
+func (OS) Now(dir string) (time.Time, error) {
+	f, err := unnamedFile(dir)
+	if err != nil {
+		return namedNow(dir)
+	}
+	st, err := f.Stat()
+	if err := errors.Join(err, f.Close()); err != nil {
+		return time.Time{}, err
+	}
+	return st.ModTime(), nil
+}
+
+func namedNow(dir string) (time.Time, error) {
+	f, err := os.CreateTemp(dir, "refaudit-clock-*")
+	if err != nil {
+		return time.Time{}, err
+	}
+	st, err := f.Stat()
+	if err := errors.Join(err, f.Close(), os.Remove(f.Name())); err != nil {
+		return time.Time{}, err
+	}
+	return st.ModTime(), nil
+}
+
 func (f osFile) Stat() (Info, error) { return infoOfFile(f.File) }
 
 func (f osFile) Chown(uid, gid int) error { return chown(f.File, uid, gid) }

@@ -37,6 +37,8 @@ type FS interface {
 	Chtimes(path string, mtime time.Time) error
 	// SyncDir makes the names in a folder survive a crash.
 	SyncDir(path string) error
+	// Now is the time by the clock that dates new files in a folder, which may be another machine's.
+	Now(dir string) (time.Time, error)
 }
 
 // File is a file that is being written.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -88,5 +89,31 @@ func TestMkdirAllAndSync(t *testing.T) {
 	}
 	if names, err := (OS{}).ReadDir(path); err != nil || len(names) != 1 || names[0] != "f" {
 		t.Errorf("%v %v", names, err)
+	}
+}
+
+func TestNowIsTheDisksAndLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	before, _ := OS{}.Stat(dir)
+	now, err := OS{}.Now(dir)
+	if err != nil || time.Since(now).Abs() > time.Minute {
+		t.Errorf("%v %v", now, err)
+	}
+	named, err := namedNow(dir)
+	if err != nil || named.Sub(now).Abs() > time.Minute {
+		t.Errorf("%v %v", named, err)
+	}
+	if names, _ := (OS{}).ReadDir(dir); len(names) > 0 {
+		t.Errorf("left %v", names)
+	}
+	if _, err := (OS{}).Now(filepath.Join(dir, "none")); err == nil {
+		t.Error("a folder that is not there has a clock")
+	}
+	if runtime.GOOS == "linux" {
+		OS{}.Chtimes(dir, before.ModTime)
+		OS{}.Now(dir)
+		if after, _ := (OS{}).Stat(dir); !after.ModTime.Equal(before.ModTime) {
+			t.Error("asking for the time changed the folder")
+		}
 	}
 }
