@@ -1,0 +1,238 @@
+package reftable
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"refaudit/finding"
+	"refaudit/oid"
+)
+
+// seeds gives every table that the case files build.
+func seeds(t testing.TB, add func(data []byte)) {
+	files, _ := filepath.Glob("testdata/*.txt")
+	if len(files) == 0 {
+		t.Fatal("no cases")
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range strings.Split(string(text), "\n\n") {
+			if rest, ok := strings.CutPrefix(part, "table\n"); ok {
+				input, _, _ := strings.Cut(rest, "----")
+				add(build(t, input))
+			}
+		}
+	}
+}
+
+// sealed makes a table of any bytes: it gives them a magic, a version, equal header and footer
+// and a right checksum, or a fuzzer would never come past the door.
+func sealed(data []byte) []byte {
+	if len(data) < headerLenV1 {
+		return data
+	}
+	data = bytes.Clone(data)
+	copy(data, magic)
+	version := 1
+	if data[4] == 2 {
+		version = 2
+	}
+	data[4] = byte(version)
+	h, f := headerLen(version), footerLen(version)
+	if len(data) < h+f {
+		return data
+	}
+	if version == 2 {
+		id := uint32(hashIDSHA1)
+		if data[24]&1 != 0 {
+			id = hashIDSHA256
+		}
+		binary.BigEndian.PutUint32(data[24:], id)
+	}
+	foot := data[len(data)-f:]
+	copy(foot, data[:h])
+	binary.BigEndian.PutUint32(foot[f-4:], crc32.ChecksumIEEE(foot[:f-4]))
+	return data
+}
+
+func FuzzHeaderFooter(f *testing.F) {
+	seeds(f, func(data []byte) { f.Add(data) })
+	f.Fuzz(func(t *testing.T, data []byte) {
+		tab, err := OpenBytes(data, goldenFile, 0)
+		if err != nil {
+			var bad *finding.Corrupt
+			if !errors.As(err, &bad) || bad.Pos.File != goldenFile {
+				t.Fatalf("%v is no Corrupt of this file", err)
+			}
+			return
+		}
+		if tab.Faults() == nil {
+			if got := tab.Footer.append(nil); !bytes.Equal(got, data[len(data)-len(got):]) {
+				t.Fatalf("footer %x, written again %x", data[len(data)-len(got):], got)
+			}
+		}
+	})
+}
+
+func openSealed(t *testing.T, data []byte) *Table {
+	data = sealed(data)
+	tab, err := OpenBytes(data, goldenFile, 0)
+	if err != nil {
+		if len(data) >= headerLenV2+footerLen(2) {
+			t.Fatalf("a sealed table: %v", err)
+		}
+		return nil
+	}
+	n := 0
+	tab.Damage = func(bad *finding.Corrupt) error {
+		if n++; n > 4*len(data)+100 {
+			t.Fatalf("more faults than bytes")
+		}
+		return nil
+	}
+	return tab
+}
+
+// steps fails the test if a read gives more records than the table has bytes for.
+func steps(t *testing.T, data []byte, least int) func() {
+	n := 0
+	return func() {
+		if n++; n > len(data)*maxRatio/least {
+			t.Fatalf("%d records from %d bytes", n, len(data))
+		}
+	}
+}
+
+func FuzzRefBlocks(f *testing.F) {
+	seeds(f, func(data []byte) { f.Add(data, []byte("refs/heads/b")) })
+	f.Fuzz(func(t *testing.T, data, name []byte) {
+		tab := openSealed(t, data)
+		if tab == nil {
+			return
+		}
+		count := steps(t, data, 3)
+		err := tab.Refs(func(r *Ref) error {
+			count()
+			if r.Offset < r.Block || r.Offset+r.Length > tab.end || r.Length <= 0 || len(r.Name) == 0 {
+				t.Fatalf("record at %d+%d of a table whose blocks end at %d", r.Offset, r.Length, tab.end)
+			}
+			if n := tab.Format.Size(); r.Value != nil && len(r.Value) != n || r.Peel != nil && len(r.Peel) != n {
+				t.Fatalf("ids of %d and %d bytes", len(r.Value), len(r.Peel))
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, ErrDamaged) {
+			t.Fatal(err)
+		}
+		it := tab.Seek(name)
+		if it.Next() && bytes.Compare(it.Ref().Name, name) < 0 {
+			t.Fatalf("sought %q, found %q", name, it.Ref().Name)
+		}
+	})
+}
+
+func FuzzIndexBlocks(f *testing.F) {
+	seeds(f, func(data []byte) { f.Add(data, []byte("refs/heads/b")) })
+	f.Fuzz(func(t *testing.T, data, key []byte) {
+		tab := openSealed(t, data)
+		if tab == nil {
+			return
+		}
+		w := tab.window(tab.end, seekWindow)
+		for _, root := range []int64{tab.RefIndex, tab.ObjIndex, tab.LogIndex} {
+			if root == 0 {
+				continue
+			}
+			for _, kind := range []byte{kindRef, kindObj, kindLog} {
+				if off, ok, _ := tab.descend(&w, root, kind, key); ok {
+					if k, _, _ := tab.blockAt(&w, off); k != kind {
+						t.Fatalf("leads to a block of kind %q, not %q", k, kind)
+					}
+				}
+				if n := len(tab.leaves(root, kind)); n > len(data) {
+					t.Fatalf("%d leaves in %d bytes", n, len(data))
+				}
+			}
+		}
+	})
+}
+
+func FuzzObjBlocks(f *testing.F) {
+	seeds(f, func(data []byte) { f.Add(data, bytes.Repeat([]byte{0xab}, oid.MaxSize)) })
+	f.Fuzz(func(t *testing.T, data, id []byte) {
+		tab := openSealed(t, data)
+		if tab == nil {
+			return
+		}
+		count := steps(t, data, 3)
+		err := tab.Objs(func(o *Obj) error {
+			count()
+			if len(o.Prefix) == 0 || len(o.Blocks) > len(data) {
+				t.Fatalf("%d bytes of id, %d positions", len(o.Prefix), len(o.Blocks))
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, ErrDamaged) {
+			t.Fatal(err)
+		}
+		if o, _ := tab.FindObj(id); o != nil && !bytes.HasPrefix(id, o.Prefix) {
+			t.Fatalf("sought %x, found %x", id, o.Prefix)
+		}
+	})
+}
+
+// FuzzLogBlocks reads a table as it is, and then one whose only block holds the bytes deflated.
+func FuzzLogBlocks(f *testing.F) {
+	seeds(f, func(data []byte) {
+		f.Add(data, []byte("refs/heads/b"))
+		if tab, err := OpenBytes(data, goldenFile, 0); err == nil {
+			it := tab.LogIter()
+			it.Damage = func(*finding.Corrupt) error { return nil }
+			if it.Next() {
+				f.Add(bytes.Clone(it.blk.data[it.blk.first():]), []byte("refs/heads/a"))
+			}
+		}
+	})
+	f.Fuzz(func(t *testing.T, data, name []byte) {
+		fuzzLogs(t, data, name)
+		if n := headerLenV1 + 4 + len(data); n <= MaxBlockSize {
+			h := Header{Version: 1, Max: 1, Format: oid.SHA1}
+			b := append(h.append(nil), kindLog, byte(n>>16), byte(n>>8), byte(n))
+			b = append(b, deflated(data)...)
+			foot := Footer{Header: h}
+			fuzzLogs(t, foot.append(b), name)
+		}
+	})
+}
+
+func fuzzLogs(t *testing.T, data, name []byte) {
+	tab := openSealed(t, data)
+	if tab == nil {
+		return
+	}
+	count := steps(t, data, 12)
+	err := tab.Logs(func(l *Log) error {
+		count()
+		if len(l.Name) == 0 || l.Length <= 0 || l.Type > LogUpdate {
+			t.Fatalf("%+v", l)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, ErrDamaged) {
+		t.Fatal(err)
+	}
+	it := tab.LogIter()
+	it.Seek(name)
+	if it.Next() && bytes.Compare(it.Log().Name, name) < 0 {
+		t.Fatalf("sought %q, found %q", name, it.Log().Name)
+	}
+}
