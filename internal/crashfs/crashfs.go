@@ -244,6 +244,26 @@ func (f *FS) Open(name string) (vfs.Reader, error) {
 	return &file{fs: f, node: n, name: name}, nil
 }
 
+// Map implements vfs.FS.
+func (f *FS) Map(name string) (vfs.Mapped, vfs.Info, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n, err := f.look("map", name, true)
+	if err != nil {
+		return nil, vfs.Info{}, err
+	}
+	if !n.mode.IsRegular() {
+		return nil, vfs.Info{}, pathErr("map", name, vfs.ErrNotRegular)
+	}
+	return mapped(n.data), n.info(), nil
+}
+
+type mapped []byte
+
+func (m mapped) Bytes() []byte { return m }
+
+func (m mapped) Close() error { return nil }
+
 func (f *FS) look(op, name string, follow bool) (*inode, error) {
 	if _, err := f.begin("%s %s", op, name); err != nil {
 		return nil, pathErr(op, name, err)

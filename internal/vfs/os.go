@@ -48,6 +48,27 @@ func (OS) Open(path string) (Reader, error) {
 	return osReader{f}, nil
 }
 
+// Map implements FS.
+func (o OS) Map(path string) (Mapped, Info, error) {
+	r, err := o.Open(path)
+	if err != nil {
+		return nil, Info{}, err
+	}
+	defer r.Close()
+	st, err := r.Stat()
+	if err != nil || st.Size == 0 {
+		return &Mapping{}, st, err
+	}
+	if st.Size != int64(int(st.Size)) {
+		return nil, st, &fs.PathError{Op: "map", Path: path, Err: ErrTooLarge}
+	}
+	m, err := mapFile(r.(osReader).File, int(st.Size))
+	if err != nil {
+		return nil, st, &fs.PathError{Op: "map", Path: path, Err: err}
+	}
+	return m, st, nil
+}
+
 // Stat implements FS.
 func (OS) Stat(path string) (Info, error) {
 	st, err := os.Stat(path)

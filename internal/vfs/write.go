@@ -18,6 +18,8 @@ type FS interface {
 	Create(path string, perm fs.FileMode) (File, error)
 	// Open opens a regular file for reading, never a FIFO or a device; symbolic links are followed.
 	Open(path string) (Reader, error)
+	// Map maps a regular file that is never rewritten in place. Reading it belongs inside Guard.
+	Map(path string) (Mapped, Info, error)
 	// Stat describes what path leads to, Lstat path itself.
 	Stat(path string) (Info, error)
 	Lstat(path string) (Info, error)
@@ -55,6 +57,12 @@ type File interface {
 type Reader interface {
 	io.ReaderAt
 	Stat() (Info, error)
+	Close() error
+}
+
+// Mapped is a file in memory. Its bytes are valid until Close.
+type Mapped interface {
+	Bytes() []byte
 	Close() error
 }
 

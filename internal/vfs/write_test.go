@@ -68,6 +68,14 @@ func TestOpenTakesRegularFilesOnly(t *testing.T) {
 	if b, st, err := ReadFile(OS{}, filepath.Join(dir, "f"), 5); err != nil || string(b) != "12345" || st.Size != 5 {
 		t.Errorf("%q %v %v", b, st, err)
 	}
+	m, st, err := OS{}.Map(filepath.Join(dir, "f"))
+	if err != nil || string(m.Bytes()) != "12345" || st.Size != 5 {
+		t.Errorf("mapped: %v %v", st, err)
+	}
+	m.Close()
+	if _, _, err := (OS{}).Map(filepath.Join(dir, "fifo")); !errors.Is(err, ErrNotRegular) {
+		t.Errorf("a FIFO was mapped: %v", err)
+	}
 	if _, _, err := ReadFile(OS{}, filepath.Join(dir, "f"), 4); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("over the limit: %v", err)
 	}
