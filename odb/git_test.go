@@ -101,13 +101,15 @@ func sameAsGit(t *testing.T, r *gittest.Repo) {
 
 // layouts are the ways in which git may store one history.
 var layouts = map[string]func(r *gittest.Repo){
-	"loose":     func(r *gittest.Repo) { unpack(r) },
-	"pack":      func(r *gittest.Repo) { r.Git("repack", "-adfq", "--depth=40", "--window=40") },
-	"bitmap":    func(r *gittest.Repo) { r.Git("repack", "-adfqb") },
-	"index v1":  func(r *gittest.Repo) { r.Git("-c", "pack.indexVersion=1", "repack", "-adfq") },
-	"ref delta": func(r *gittest.Repo) { r.Git("-c", "repack.useDeltaBaseOffset=false", "repack", "-adfq", "--depth=40", "--window=40") },
-	"midx":      func(r *gittest.Repo) { manyPacks(r); r.Git("multi-pack-index", "write") },
-	"packs":     func(r *gittest.Repo) { manyPacks(r) },
+	"loose":    func(r *gittest.Repo) { unpack(r) },
+	"pack":     func(r *gittest.Repo) { r.Git("repack", "-adfq", "--depth=40", "--window=40") },
+	"bitmap":   func(r *gittest.Repo) { r.Git("repack", "-adfqb") },
+	"index v1": func(r *gittest.Repo) { r.Git("-c", "pack.indexVersion=1", "repack", "-adfq") },
+	"ref delta": func(r *gittest.Repo) {
+		r.Git("-c", "repack.useDeltaBaseOffset=false", "repack", "-adfq", "--depth=40", "--window=40")
+	},
+	"midx":  func(r *gittest.Repo) { manyPacks(r); r.Git("multi-pack-index", "write") },
+	"packs": func(r *gittest.Repo) { manyPacks(r) },
 	"midx and more": func(r *gittest.Repo) {
 		manyPacks(r)
 		r.Git("multi-pack-index", "write")
