@@ -1,0 +1,73 @@
+package repo
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"refaudit/internal/vfs"
+)
+
+// maxSymrefs is how many symbolic refs git follows, one after the other.
+const maxSymrefs = 5
+
+var (
+	errNoHeadReader = errors.New("HEAD is in a reftable, and there is no reader for it")
+	errSymrefs      = fmt.Errorf("HEAD is a symbolic ref more than %d steps long", maxSymrefs)
+)
+
+// branch is the short name of the branch that HEAD stands for, for includeIf onbranch.
+func (r *Repo) branch() (string, bool, error) {
+	head, err := r.symbolicHead()
+	if err != nil {
+		return "", false, err
+	}
+	name, on := strings.CutPrefix(head, "refs/heads/")
+	return name, on, nil
+}
+
+// symbolicHead is the ref that HEAD finally stands for, which may not exist; "" if HEAD names an object.
+func (r *Repo) symbolicHead() (string, error) {
+	if r.Refs.Backend != "files" {
+		if r.o.Head == nil {
+			return "", errNoHeadReader
+		}
+		return r.o.Head(r)
+	}
+	own, err := vfs.Open(r.refDirOf(r.GitDir, r.linkedRefs))
+	if err != nil {
+		return "", err
+	}
+	dir, name, target := own, "HEAD", ""
+	for range maxSymrefs {
+		next, err := symbolicRef(dir, name)
+		if err != nil || next == "" {
+			return target, err
+		}
+		target, name, dir = next, next, r.Refs.Root
+	}
+	return "", errSymrefs
+}
+
+// symbolicRef is what a loose ref stands for: "" if it is absent or names an object.
+func symbolicRef(dir *vfs.Dir, name string) (string, error) {
+	if target, err := dir.Readlink(name); err == nil {
+		if strings.HasPrefix(target, "refs/") {
+			return target, nil
+		}
+	}
+	text, err := dir.ReadFile(name, maxGitFile)
+	if vfs.Missing(err) || err == nil && !bytes.HasPrefix(text, []byte("ref:")) {
+		return "", nil
+	}
+	if st, statErr := os.Stat(dir.Path(name)); statErr == nil && st.IsDir() {
+		return "", nil // a folder of refs: no such ref
+	}
+	if err != nil {
+		return "", err
+	}
+	target, _, _ := bytes.Cut(bytes.TrimLeft(text[len("ref:"):], " \t\r\n"), []byte("\n"))
+	return string(bytes.TrimRight(untilNUL(target), " \t\r")), nil
+}
