@@ -36,7 +36,7 @@ arch:
 cross:
 	@for os in $(SYSTEMS); do for cpu in $(CPUS); do \
 	  echo "build for $$os/$$cpu"; \
-	  CGO_ENABLED=0 GOOS=$$os GOARCH=$$cpu $(GO) build ./... || exit 1; \
+	  CGO_ENABLED=0 GOOS=$$os GOARCH=$$cpu $(GO) build -buildvcs=false ./... || exit 1; \
 	done; \
 	echo "vet for $$os"; \
 	CGO_ENABLED=0 GOOS=$$os GOARCH=amd64 $(GO) vet ./... || exit 1; done

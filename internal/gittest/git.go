@@ -42,6 +42,7 @@ type place struct {
 }
 
 var places = map[Which]place{
+	Any:    {"any (2.28 or later)", "", "", version{2, 28}, version{1000, 0}},
 	Old:    {"old (before 2.45)", "REFAUDIT_GIT_OLD", "bookworm", version{2, 28}, version{2, 45}},
 	Mid:    {"middle (2.45 to 2.52)", "REFAUDIT_GIT_MID", "trixie", version{2, 45}, version{2, 53}},
 	Newest: {"new (2.55 or later)", "REFAUDIT_GIT_NEW", "sid", version{2, 55}, version{1000, 0}},
@@ -51,7 +52,7 @@ var places = map[Which]place{
 type Program struct {
 	Path    string // absolute
 	Version string // as `git version` prints it, without "git version "
-	which   Which
+	version version
 }
 
 // start is the environment the test program was started with: a test may change HOME later.
@@ -77,7 +78,6 @@ func Find(w Which) (p *Program, why string) {
 				return gits[w], ""
 			}
 		}
-		return nil, "no git of 2.28 or later: " + missing[Old]
 	}
 	return gits[w], missing[w]
 }
@@ -115,7 +115,7 @@ func findOne(w Which, p place) (*Program, string) {
 	candidates := []string{start.vars[w]}
 	if start.vars[w] == "" {
 		candidates = candidates[:0]
-		if start.cache != "" {
+		if p.suite != "" && start.cache != "" {
 			candidates = append(candidates, filepath.Join(start.cache, "modern-git", p.suite, "bin", "git"))
 		}
 		if start.path != "" {
@@ -131,7 +131,7 @@ func findOne(w Which, p place) (*Program, string) {
 		case v.less(p.from) || !v.less(p.to):
 			tried = append(tried, fmt.Sprintf("%s is %s", path, text))
 		default:
-			return &Program{Path: path, Version: text, which: w}, ""
+			return &Program{Path: path, Version: text, version: v}, ""
 		}
 	}
 	return nil, fmt.Sprintf("%s, set %s or run tools/modern-git (tried: %s)", p.name, p.env, strings.Join(tried, "; "))
@@ -163,4 +163,4 @@ func askVersion(path string) (string, version, error) {
 }
 
 // Reftable tells whether the program knows the reftable backend.
-func (p *Program) Reftable() bool { return p.which != Old }
+func (p *Program) Reftable() bool { return !p.version.less(version{2, 45}) }
