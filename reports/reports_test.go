@@ -1,0 +1,114 @@
+package reports
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"refaudit/finding"
+	"refaudit/oid"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what the formats give now into testdata")
+
+// story is one run with everything in it that a format has to say.
+func story(t *testing.T, r Report) {
+	t.Helper()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	bad := finding.Finding{ID: finding.PeelOfCorruptTag, Severity: finding.Error, Repo: "/srv/git/a.git", Ref: "refs/tags/v1",
+		OID: oid.SHA1.Object("tag", []byte("v1")), Cached: oid.SHA1.Object("blob", nil), Cause: finding.CauseFalseTypeLine, Fixable: true,
+		Pos:     finding.Pos{File: "packed-refs", Line: 12, Offset: 734, Length: 42, Placed: true},
+		Message: "caches a peel for a tag that is corrupt"}
+	odd := finding.Finding{ID: finding.BadRefName, Severity: finding.Error, Repo: "/srv/git/a.git", Ref: "refs/heads/\xff\x1b[31m",
+		Pos: finding.Pos{File: "refs/heads/\xff\x1b[31m"}, Message: "a name with \"quotes\" and \x07", GitText: "refs/heads/\x1b: badRefName: invalid refname format"}
+	table := finding.Finding{ID: finding.ReftableRecord, Severity: finding.Error, Repo: "/srv/git/b.git",
+		Pos: finding.Pos{File: "reftable/t.ref", Offset: 0, Block: 0, Placed: true, Blocked: true}, Message: "value type 5 does not exist"}
+	quiet := finding.Finding{ID: finding.RefMissingNewline, Severity: finding.Info, Repo: "/srv/git/b.git", Ref: "refs/heads/x",
+		Pos: finding.Pos{File: "refs/heads/x"}, Message: "no newline at the end", GitText: "refs/heads/x: refMissingNewline: misses LF at the end"}
+	for _, err := range []error{
+		r.Start(&Start{Command: "scan", Version: "1.0", Level: "standard", Time: at}),
+		r.Finding(&bad), r.Finding(&odd),
+		r.Notice(&Notice{Repo: "/srv/git/a.git", Message: "a note"}),
+		r.Repository(&Repository{Repo: "/srv/git/a.git", State: Found, Refs: 1234567, Peels: 2, Severities: map[finding.Severity]int64{finding.Error: 2}, Hidden: 3}),
+		r.Finding(&table), r.Finding(&quiet),
+		r.Repository(&Repository{Repo: "/srv/git/b.git", State: Incomplete, Reason: "reftable/t.ref can't be read"}),
+		r.Repair(&Repair{Repo: "/srv/git/a.git", Ref: "refs/tags/v1", ID: finding.PeelOfCorruptTag, File: "packed-refs", Before: bad.Cached, Action: "drop the cached peel", Applied: true, Journal: "20260102-1"}),
+		r.Usage(&Usage{Repo: "/srv/git/a.git", Method: "walk", Reason: "there is no bitmap", Figures: []Figure{{Name: "reachable", Bytes: 1234567, Known: true}, {Name: "own", Reason: "an object is missing"}},
+			By: []Group{{Key: "type", Name: "tree", Figures: []Figure{{Name: "reachable", Bytes: 7, Known: true}}}}}),
+		r.Progress(&Progress{Repo: "/srv/git/b.git", Done: 1, Total: 2, Refs: 5, Elapsed: time.Second}),
+		r.Summary(&Summary{Severities: map[finding.Severity]int64{finding.Error: 3, finding.Info: 1}, IDs: map[finding.ID]int64{finding.PeelOfCorruptTag: 1},
+			Refs: 1234567, PeelsChecked: 2, Repositories: map[State]int64{Found: 1, Incomplete: 1}, Duration: 1500 * time.Millisecond, Exit: 7}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for _, format := range Formats {
+		var b bytes.Buffer
+		r, err := New(format, &b, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		story(t, r)
+		file := "testdata/story." + format
+		if *rewrite {
+			os.MkdirAll("testdata", 0o755)
+			os.WriteFile(file, b.Bytes(), 0o644)
+		}
+		want, err := os.ReadFile(file)
+		if err != nil || !bytes.Equal(want, b.Bytes()) {
+			t.Errorf("%s: %v\n got:\n%s\nwant:\n%s", format, err, b.Bytes(), want)
+		}
+		for i, c := range b.Bytes() {
+			if c == 0x1b || c == 7 {
+				t.Errorf("%s: a control byte at %d", format, i)
+			}
+		}
+	}
+}
+
+func TestEveryJSONLineIsOne(t *testing.T) {
+	var b bytes.Buffer
+	r, _ := New("jsonl", &b, Options{})
+	story(t, r)
+	if !utf8.Valid(b.Bytes()) {
+		t.Error("not UTF-8")
+	}
+	last := ""
+	for _, l := range strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n") {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(l), &m); err != nil {
+			t.Fatalf("%v: %s", err, l)
+		}
+		if m["schema"] != Schema {
+			t.Errorf("no schema: %s", l)
+		}
+		last, _ = m["type"].(string)
+		if last == "finding" {
+			if _, ok := m["fingerprint"]; !ok {
+				t.Errorf("no fingerprint: %s", l)
+			}
+		}
+	}
+	if last != "summary" {
+		t.Errorf("the last line is a %s", last)
+	}
+}
+
+func TestEscapeLeavesNoControl(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain": "plain", "ümläut": "ümläut", "a\x1b[31m": `a\x1b[31m`, "\xff": `\xff`, "x\u009by": `x\xc2\x9by`, "nul\x00": `nul\x00`, "\u202e": `\xe2\x80\xae`,
+	} {
+		if got := Escape(in); got != want {
+			t.Errorf("%q: %s, want %s", in, got, want)
+		}
+	}
+}
