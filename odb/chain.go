@@ -26,7 +26,7 @@ const markEvery = 64
 // kind is the kind of the object at off in p, and the header of its entry. On an error the header
 // is still good if its Data is not 0, and broken is the offset of the entry at fault.
 func (c *chains) kind(p *Pack, off uint64) (kind oid.Kind, head Entry, broken uint64, err error) {
-	body, size := p.body, p.store.format.Size()
+	body, size := p.body.value, p.store.format.Size()
 	head, err = parseEntry(body, off, size)
 	if err != nil {
 		return 0, head, off, p.errorf("%w", err)
@@ -90,7 +90,7 @@ func trail(p *Pack, off uint64, way []link, cached func(uint64) bool) ([]link, e
 		if cached(at) {
 			return append(way, link{off: at, cached: true}), nil
 		}
-		e, err := parseEntry(p.body, at, p.store.format.Size())
+		e, err := parseEntry(p.body.value, at, p.store.format.Size())
 		if err != nil {
 			return append(way, link{off: at}), p.errorf("%w", err)
 		}

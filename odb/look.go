@@ -12,56 +12,97 @@ import (
 
 // Look answers for every ids[i] in out[i], which has as many places. It is meant for batches: the
 // ids are found first, sorted by where they lie, and then read in that order by all workers. An
-// object is Absent only if it was also looked for after a refresh. The error is ctx's, or says
-// that nothing could be looked at.
+// object is Absent only if it was also looked for after a refresh; Unreadable only if every copy
+// of it is damaged, or with ErrNotLooked. The error is ctx's, or says that nothing could be looked at.
 func (db *DB) Look(ctx context.Context, ids []oid.ID, out []oid.Fact) error {
 	if len(out) < len(ids) {
 		return fmt.Errorf("look at %d objects: room for %d answers", len(ids), len(out))
 	}
 	l := &look{db: db, view: db.view.Load(), ids: ids, out: out}
-	return l.run(ctx)
+	l.workers = make([]*worker, max(1, min(db.options.Workers, len(ids)/batchLen+1)))
+	for i := range l.workers {
+		w := db.workers.Get().(*worker)
+		w.look = l
+		l.workers[i] = w
+	}
+	err := l.run(ctx)
+	for _, w := range l.workers {
+		w.reset()
+		db.workers.Put(w)
+	}
+	return err
 }
 
 // look is one batch.
 type look struct {
-	db   *DB
-	view *view
-	ids  []oid.ID
-	out  []oid.Fact
+	db      *DB
+	view    *view
+	ids     []oid.ID
+	out     []oid.Fact
+	workers []*worker
 }
 
 // batchLen is how many objects a worker takes at a time.
 const batchLen = 512
 
 func (l *look) run(ctx context.Context) error {
-	workers := make([]*worker, max(1, min(l.db.options.Workers, len(l.ids)/batchLen+1)))
-	for i := range workers {
-		workers[i] = &worker{look: l, tags: tagReader{format: l.db.format}}
+	all := func(k int) int32 { return int32(k) }
+	if err := l.pass(ctx, len(l.ids), all); err != nil {
+		return err
 	}
-	err := parallel(ctx, len(workers), len(l.ids), func(n, from, to int) {
-		w := workers[n]
-		w.guard(from, to, w.find)
+	missing, failed := l.leftover()
+	if len(missing)+len(failed) == 0 {
+		return nil
+	}
+	v, err := l.db.reload()
+	if err != nil {
+		return err
+	}
+	l.view = v
+	var folders [256]bool
+	for _, i := range append(failed, missing...) {
+		folders[l.ids[i].Bytes()[0]] = true
+	}
+	for _, s := range v.stores {
+		s.loose.forget(&folders)
+	}
+	if err := l.pass(ctx, len(missing), func(k int) int32 { return missing[k] }); err != nil {
+		return err
+	}
+	missing, more := l.leftover()
+	return l.mendAll(ctx, missing, append(failed, more...))
+}
+
+// pass finds and reads the objects that index names, as far as they can be found and are sound.
+func (l *look) pass(ctx context.Context, count int, index func(int) int32) error {
+	err := parallel(ctx, len(l.workers), count, func(n, from, to int) {
+		l.workers[n].each(from, to, index, l.workers[n].find)
 	})
 	if err != nil {
 		return err
 	}
 	var hits []hit
-	for _, w := range workers {
+	for _, w := range l.workers {
 		hits = append(hits, w.hits...)
+		w.hits = w.hits[:0]
 	}
 	hits = sortHits(hits)
-	err = parallel(ctx, len(workers), len(hits), func(n, from, to int) {
-		workers[n].read(hits[from:to])
+	return parallel(ctx, len(l.workers), len(hits), func(n, from, to int) {
+		w, k := l.workers[n], from
+		w.each(from, to, func(k int) int32 { return hits[k].i }, func(int32) {
+			w.read(hits[k])
+			k++
+		})
 	})
-	if err != nil {
-		return err
+}
+
+// leftover takes from the workers what they could not find, and what they could not read.
+func (l *look) leftover() (missing, failed []int32) {
+	for _, w := range l.workers {
+		missing, failed = append(missing, w.missing...), append(failed, w.failed...)
+		w.missing, w.failed = w.missing[:0], w.failed[:0]
 	}
-	for _, w := range workers {
-		for _, i := range w.missing {
-			l.out[i] = oid.Fact{State: oid.Absent}
-		}
-	}
-	return nil
+	return missing, failed
 }
 
 // parallel calls fn for the parts of [0, count), from up to n goroutines.
@@ -89,60 +130,76 @@ func parallel(ctx context.Context, n, count int, fn func(n, from, to int)) error
 // worker is one goroutine's part of a batch.
 type worker struct {
 	*look
-	tags    tagReader
+	tags    *tagReader
 	chains  chains
 	hits    []hit
 	missing []int32
 	failed  []int32
 }
 
-// guard runs fn on each of [from, to); those that a fault on a mapped file keeps it from become failed.
-func (w *worker) guard(from, to int, fn func(i int)) {
-	i := from
-	for i < to {
+func newWorker(f oid.Format) *worker { return &worker{tags: &tagReader{format: f}} }
+
+// reset forgets the batch.
+func (w *worker) reset() {
+	w.look = nil
+	w.chains = chains{}
+	w.tags.deltas = nil
+	w.hits, w.missing, w.failed = w.hits[:0], w.missing[:0], w.failed[:0]
+}
+
+// each runs fn on the objects [from, to) of index. Those at which a mapped file can't be read are failed.
+func (w *worker) each(from, to int, index func(int) int32, fn func(i int32)) {
+	for k := from; k < to; {
 		err := vfs.Guard(func() error {
-			for ; i < to; i++ {
-				fn(i)
+			for ; k < to; k++ {
+				fn(index(k))
 			}
 			return nil
 		})
 		if err != nil {
-			w.failed = append(w.failed, int32(i))
-			i++
+			w.failed = append(w.failed, index(k))
+			k++
 		}
 	}
 }
 
-// find notes where the i-th object lies.
-func (w *worker) find(i int) {
+// find notes where an object lies.
+func (w *worker) find(i int32) {
 	id := &w.ids[i]
+	switch {
+	case id.IsZero():
+		w.out[i] = oid.Fact{State: oid.Absent}
+		return
+	case id.Format() != w.db.format:
+		w.out[i] = oid.Fact{State: oid.Unreadable, Err: fmt.Errorf("%v is no id of a %v repository", id, w.db.format)}
+		return
+	}
 	for n, s := range w.view.stores {
 		if at, off, ok := s.findPacked(id); ok {
-			w.hits = append(w.hits, hit{key: uint64(w.view.first[n]+at)<<offsetBits | off, i: int32(i)})
+			w.hits = append(w.hits, hit{key: uint64(w.view.first[n]+at)<<offsetBits | off, i: i})
 			return
 		}
 		if ok, _ := s.loose.has(id); ok {
-			w.hits = append(w.hits, hit{key: looseKey | uint64(n), i: int32(i)})
+			w.hits = append(w.hits, hit{key: looseKey | uint64(n), i: i})
 			return
 		}
 	}
-	w.missing = append(w.missing, int32(i))
+	w.missing = append(w.missing, i)
 }
 
-// findPacked is the place in Packs of the pack that has the object, and the offset in it.
+// findPacked is the place in Packs of the pack that has the object, and the offset in it. What
+// can't be used is passed over: it is looked into when the object is found nowhere else.
 func (s *Store) findPacked(id *oid.ID) (at int, off uint64, ok bool) {
 	for m := s.midx; m != nil; m = m.base {
-		if i, ok := m.Find(id); ok {
-			pack, off, ok := m.Place(i)
-			if !ok || m.local[pack] < 0 {
-				break
-			}
-			at := int(m.local[pack])
-			if _, err := s.packs[at].Body(); err == nil && off < maxPackSize {
-				return at, off, true
-			}
-			break
+		i, ok := m.Find(id)
+		if !ok {
+			continue
 		}
+		pack, off, ok := m.Place(i)
+		if ok && m.local[pack] >= 0 && s.packs[m.local[pack]].holds(off) {
+			return int(m.local[pack]), off, true
+		}
+		break
 	}
 	for at, p := range s.packs {
 		if s.covered[at] {
@@ -153,8 +210,7 @@ func (s *Store) findPacked(id *oid.ID) (at int, off uint64, ok bool) {
 			continue
 		}
 		if i, ok := x.Find(id); ok {
-			off, ok := x.Offset(i)
-			if _, err := p.Body(); ok && err == nil && off < maxPackSize {
+			if off, ok := x.Offset(i); ok && p.holds(off) {
 				return at, off, true
 			}
 		}
@@ -162,24 +218,32 @@ func (s *Store) findPacked(id *oid.ID) (at int, off uint64, ok bool) {
 	return 0, 0, false
 }
 
-// read learns the kinds of objects that have been found, and reads the tags among them.
-func (w *worker) read(hits []hit) {
-	w.guard(0, len(hits), func(n int) {
-		h := hits[n]
-		id, fact := &w.ids[h.i], &w.out[h.i]
-		if h.key >= looseKey {
-			*fact = w.tags.loose(w.view.stores[h.key&^looseKey], id)
-			return
-		}
-		p, off := w.view.packs[h.key>>offsetBits], h.key&(1<<offsetBits-1)
-		kind, entry, _, err := w.chains.kind(p, off)
-		switch {
-		case err != nil:
-			*fact = oid.Fact{State: oid.Unreadable, Err: err}
-		case kind == oid.Tag:
-			*fact = w.tags.packed(p, off, &entry, id)
-		default:
-			*fact = oid.Fact{State: oid.Present, Kind: kind}
-		}
-	})
+// holds tells whether the pack can be opened and has an entry at off, as far as its size goes.
+func (p *Pack) holds(off uint64) bool {
+	body, err := p.Body()
+	return err == nil && off < uint64(len(body))
+}
+
+// read learns the kind of an object that was found and, if it is a tag, reads it.
+func (w *worker) read(h hit) {
+	id, fact := &w.ids[h.i], &w.out[h.i]
+	if h.key >= looseKey {
+		*fact = w.tags.loose(w.view.stores[h.key&^looseKey], id)
+	} else {
+		*fact = w.readPacked(w.view.packs[h.key>>offsetBits], h.key&(1<<offsetBits-1), id)
+	}
+	if fact.State != oid.Present {
+		w.failed = append(w.failed, h.i)
+	}
+}
+
+func (w *worker) readPacked(p *Pack, off uint64, id *oid.ID) oid.Fact {
+	kind, entry, _, err := w.chains.kind(p, off)
+	switch {
+	case err != nil:
+		return oid.Fact{State: oid.Unreadable, Err: err}
+	case kind == oid.Tag:
+		return w.tags.packed(p, off, &entry, id)
+	}
+	return oid.Fact{State: oid.Present, Kind: kind}
 }

@@ -82,8 +82,16 @@ func (l *looseFiles) has(id *oid.ID) (bool, error) {
 	return ok, nil
 }
 
-// forget makes the folder of this byte be listed again when it is next needed.
-func (l *looseFiles) forget(first byte) {
+// forget makes the folders that are set be listed again when they are next needed.
+func (l *looseFiles) forget(which *[256]bool) {
+	for first, yes := range which {
+		if yes {
+			l.forgetOne(byte(first))
+		}
+	}
+}
+
+func (l *looseFiles) forgetOne(first byte) {
 	f := &l.folders[first]
 	f.mu.Lock()
 	f.listed, f.rests, f.err = false, nil, nil

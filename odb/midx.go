@@ -48,6 +48,7 @@ type Midx struct {
 
 	mapping *vfs.Mapping
 	stamp   fileStamp
+	sound   *lazy[struct{}] // it matches its checksum
 }
 
 const midxHeaderLen, midxRowLen = 12, 12
@@ -197,6 +198,12 @@ func (m *Midx) Verify() error {
 	return m.ids.checkOrder()
 }
 
+// verify is Verify, once.
+func (m *Midx) verify() error {
+	_, err := m.sound.get(func() (none struct{}, err error) { return none, vfs.Guard(m.Verify) })
+	return err
+}
+
 const (
 	midxFile  = "pack/multi-pack-index"
 	midxChain = "pack/multi-pack-index.d/multi-pack-index-chain"
@@ -220,12 +227,7 @@ func (s *Store) openMidx(old *Store) {
 }
 
 func (s *Store) midxProblem(file string, err error) {
-	var c *finding.Corrupt
-	if errors.As(err, &c) {
-		s.problems = append(s.problems, c.Finding())
-		return
-	}
-	s.problems = append(s.problems, finding.New(finding.BitmapUnusable, finding.Pos{File: s.label(file)}, "can't be read: %v", err))
+	s.problems = append(s.problems, problem(finding.BitmapUnusable, s.label(file), err))
 }
 
 // openChain opens the layers that the chain file lists, the bottom one first. As in git the
@@ -282,7 +284,7 @@ func (s *Store) openLayer(file string, old *Store) (*Midx, error) {
 	if err != nil {
 		return nil, errors.Join(err, mapping.Close())
 	}
-	m.file, m.mapping, m.stamp = file, mapping, stamp
+	m.file, m.mapping, m.stamp, m.sound = file, mapping, stamp, new(lazy[struct{}])
 	return m, nil
 }
 

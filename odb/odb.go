@@ -15,12 +15,25 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"refaudit/alternates"
 	"refaudit/finding"
 	"refaudit/oid"
 )
 
+var (
+	// ErrNotLooked is why an object is Unreadable of which nothing was found, but which may lie
+	// where nobody could look: behind an index that is damaged, in a folder that can't be listed.
+	ErrNotLooked = errors.New("not every place where it may be could be looked at")
+	// ErrAbsent is an object that is in no place.
+	ErrAbsent = errors.New("object is absent")
+	// ErrTooLarge is an object, or a delta base on the way to it, over the limit that its reader set.
+	ErrTooLarge = errors.New("is larger than the limit")
+)
+
 // Options are the settings of a DB.
 type Options struct {
+	// Alternates is the value of GIT_ALTERNATE_OBJECT_DIRECTORIES.
+	Alternates string
 	// Workers is how many goroutines look in parallel; 0 means one for each processor.
 	Workers int
 }
@@ -36,19 +49,11 @@ type DB struct {
 	view    atomic.Pointer[view]
 	refresh sync.Mutex
 	retired []*view
+	workers sync.Pool
 }
 
-// maxPackSize bounds packs, so that a place fits into a key.
-const maxPackSize = 1 << offsetBits
-
-// view is the object folders at one time. It never changes.
-type view struct {
-	stores []*Store
-	packs  []*Pack // of all stores
-	first  []int   // of each store: where its packs begin
-}
-
-// Open finds the packs of an object folder. The findings are about the folders it borrows from.
+// Open finds the packs of an object folder, and of the folders that it borrows from. The findings
+// are about how it borrows.
 func Open(objectDir string, f oid.Format, opts Options) (*DB, []finding.Finding, error) {
 	if f.Size() == 0 {
 		return nil, nil, fmt.Errorf("object folder %s: unknown object format", objectDir)
@@ -57,52 +62,53 @@ func Open(objectDir string, f oid.Format, opts Options) (*DB, []finding.Finding,
 		opts.Workers = runtime.GOMAXPROCS(0)
 	}
 	db := &DB{dir: objectDir, format: f, options: opts}
+	db.workers.New = func() any { return newWorker(f) }
 	v, err := db.load(nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	db.view.Store(v)
-	return db, nil, nil
+	return db, v.chain.Findings, nil
 }
 
-func (db *DB) load(old *view) (*view, error) {
-	var before *Store
-	if old != nil {
-		before = old.stores[0]
-	}
-	own, err := openStore(db.dir, "objects/", db.format, before)
-	if err != nil {
-		return nil, fmt.Errorf("open object folder: %w", err)
-	}
-	v := &view{}
-	v.add(own)
-	return v, nil
-}
-
-func (v *view) add(s *Store) {
-	v.first = append(v.first, len(v.packs))
-	v.stores = append(v.stores, s)
-	v.packs = append(v.packs, s.packs...)
-}
+// Format is the object format.
+func (db *DB) Format() oid.Format { return db.format }
 
 // Stores are the object folders, the repository's own first, then those that it borrows from in
 // the order in which git searches them. They are as they were found when the DB was opened or
 // last refreshed.
 func (db *DB) Stores() []*Store { return db.view.Load().stores }
 
+// Alternates is how the repository borrows, as it was found when the DB was opened or last refreshed.
+func (db *DB) Alternates() *alternates.Chain { return db.view.Load().chain }
+
+// Incomplete says why an object that is Absent may exist all the same: a folder that the
+// repository borrows from is missing, or can't be opened. It is nil if absent means gone.
+func (db *DB) Incomplete() error { return db.view.Load().incomplete() }
+
 // Refresh reads the pack folders, multi-pack-indexes and alternates afresh. What is being read
 // by others stays valid.
 func (db *DB) Refresh() error {
+	_, err := db.reload()
+	return err
+}
+
+// reload makes the view that is up to date the current one, and returns it. If nothing has
+// changed it is the one before.
+func (db *DB) reload() (*view, error) {
 	db.refresh.Lock()
 	defer db.refresh.Unlock()
 	old := db.view.Load()
 	v, err := db.load(old)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("read the object folders afresh: %w", err)
+	}
+	if v.same(old) {
+		return old, nil
 	}
 	db.retired = append(db.retired, old)
 	db.view.Store(v)
-	return nil
+	return v, nil
 }
 
 // Close unmaps everything. Nobody may be reading any more.
@@ -129,14 +135,4 @@ func (db *DB) Close() error {
 	}
 	db.retired = nil
 	return errors.Join(errs...)
-}
-
-// Problems are the files that could not be used, as far as anything needed them: a
-// multi-pack-index, an index or a pack.
-func (db *DB) Problems() []finding.Finding {
-	var all []finding.Finding
-	for _, s := range db.Stores() {
-		all = append(all, s.problems...)
-	}
-	return all
 }

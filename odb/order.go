@@ -22,19 +22,19 @@ type placed struct {
 
 // Order sorts the pack's entries by offset, once.
 func (p *Pack) Order() (*Order, error) {
-	p.orderOnce.Do(func() {
+	return p.order.get(func() (o *Order, err error) {
 		body, err := p.Body()
 		if err == nil {
 			err = vfs.Guard(func() (err error) {
-				p.order, err = newOrder(p.index, uint64(len(body)))
+				o, err = newOrder(p.index.value, uint64(len(body)))
 				return err
 			})
 		}
 		if err != nil {
-			p.order, p.orderErr = nil, fmt.Errorf("%s: %w", p.store.label(p.File("idx")), err)
+			return nil, fmt.Errorf("%s: %w", p.store.label(p.File("idx")), err)
 		}
+		return o, nil
 	})
-	return p.order, p.orderErr
 }
 
 func newOrder(x *Index, end uint64) (*Order, error) {

@@ -4,13 +4,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
-	"sync"
 
 	"refaudit/finding"
 	"refaudit/internal/vfs"
 	"refaudit/oid"
 )
+
+// maxPackSize bounds packs, so that a place fits into the key of a hit.
+const maxPackSize = 1 << offsetBits
 
 // A Pack is one pack with its index. Both files are mapped when they are first needed, and stay
 // mapped until the DB is closed. It is safe for concurrent use.
@@ -18,24 +19,13 @@ type Pack struct {
 	store *Store
 	name  string // without folder and extension
 	files map[string]fileStamp
-	num   int // in its snapshot's list of packs
 
-	indexOnce sync.Once
-	index     *Index
-	indexMap  *vfs.Mapping
-	indexErr  error
-
-	bodyOnce sync.Once
-	body     []byte // the pack without its trailer
+	index    lazy[*Index]
+	indexMap *vfs.Mapping
+	body     lazy[[]byte] // the pack without its trailer
 	bodyMap  *vfs.Mapping
-	bodyErr  error
-
-	orderOnce sync.Once
-	order     *Order
-	orderErr  error
-
-	verifyOnce sync.Once
-	verifyErr  error
+	order    lazy[*Order]
+	sound    lazy[struct{}] // the index matches its checksum
 }
 
 // Name is the pack's file name without extension, "pack-" and the rest.
@@ -56,23 +46,26 @@ func (p *Pack) FileSize(ext string) int64 { return p.files[ext].size }
 
 // Index opens the pack's index.
 func (p *Pack) Index() (*Index, error) {
-	p.indexOnce.Do(func() {
-		m, err := p.store.dir.Map(p.File("idx"))
-		if err != nil {
-			p.indexErr = err
-			return
-		}
-		err = vfs.Guard(func() (err error) {
-			p.index, err = ParseIndex(m.Bytes(), p.store.format, p.store.label(p.File("idx")))
-			return err
-		})
-		if err != nil {
-			p.index, p.indexErr = nil, errors.Join(err, m.Close())
-			return
-		}
-		p.indexMap = m
+	if p.index.done.Load() {
+		return p.index.value, p.index.err
+	}
+	return p.index.get(p.openIndex)
+}
+
+func (p *Pack) openIndex() (x *Index, err error) {
+	m, err := p.store.dir.Map(p.File("idx"))
+	if err != nil {
+		return nil, err
+	}
+	err = vfs.Guard(func() (err error) {
+		x, err = ParseIndex(m.Bytes(), p.store.format, p.store.label(p.File("idx")))
+		return err
 	})
-	return p.index, p.indexErr
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	p.indexMap = m
+	return x, nil
 }
 
 // Body opens the pack and is its bytes without the trailer, mapped: read them inside vfs.Guard.
@@ -83,26 +76,27 @@ func (p *Pack) Index() (*Index, error) {
 //	| PACK | u32 2|3 | u32 n   | n entries                 | hash  |
 //	+------+---------+---------+---------------------------+-------+
 func (p *Pack) Body() ([]byte, error) {
-	p.bodyOnce.Do(func() {
-		x, err := p.Index()
-		if err != nil {
-			p.bodyErr = err
-			return
-		}
-		m, err := p.store.dir.Map(p.File("pack"))
-		if err != nil {
-			p.bodyErr = err
-			return
-		}
-		err = vfs.Guard(func() error { return checkPack(m.Bytes(), x, p.store.label(p.File("pack"))) })
-		if err != nil {
-			p.bodyErr = errors.Join(err, m.Close())
-			return
-		}
-		p.bodyMap = m
-		p.body = m.Bytes()[:len(m.Bytes())-p.store.format.Size()]
-	})
-	return p.body, p.bodyErr
+	if p.body.done.Load() {
+		return p.body.value, p.body.err
+	}
+	return p.body.get(p.openBody)
+}
+
+func (p *Pack) openBody() ([]byte, error) {
+	x, err := p.Index()
+	if err != nil {
+		return nil, err
+	}
+	m, err := p.store.dir.Map(p.File("pack"))
+	if err != nil {
+		return nil, err
+	}
+	err = vfs.Guard(func() error { return checkPack(m.Bytes(), x, p.store.label(p.File("pack"))) })
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	p.bodyMap = m
+	return m.Bytes()[:len(m.Bytes())-p.store.format.Size()], nil
 }
 
 func checkPack(data []byte, x *Index, file string) error {
@@ -146,37 +140,59 @@ func (p *Pack) base(e *Entry) (uint64, error) {
 	if e.Kind == OfsDelta {
 		return e.Base, nil
 	}
-	id := oid.FromBytes(p.store.format, p.body[e.Ref:])
-	i, ok := p.index.Find(&id)
+	x := p.index.value
+	id := oid.FromBytes(p.store.format, p.body.value[e.Ref:])
+	i, ok := x.Find(&id)
 	if !ok {
 		return 0, fmt.Errorf("delta base %v is not in the pack", id)
 	}
-	off, ok := p.index.Offset(i)
+	off, ok := x.Offset(i)
 	if !ok {
 		return 0, fmt.Errorf("delta base %v has no offset in the index", id)
 	}
 	return off, nil
 }
 
-// vanished tells whether the pack could not be opened because its files are gone, as after a repack.
-func (p *Pack) vanished() bool {
-	_, err := p.Body()
-	return errors.Is(err, fs.ErrNotExist)
-}
-
-// verifyIndex compares the index with its checksum, once.
-func (p *Pack) verifyIndex() error {
-	p.verifyOnce.Do(func() {
+// verify compares the index with its checksum, once.
+func (p *Pack) verify() error {
+	_, err := p.sound.get(func() (none struct{}, err error) {
 		x, err := p.Index()
 		if err == nil {
 			err = vfs.Guard(x.Verify)
-			if err != nil {
-				err = &finding.Corrupt{ID: finding.AuditSkipped, Pos: finding.Pos{File: p.store.label(p.File("idx"))}, Err: err}
-			}
 		}
-		p.verifyErr = err
+		return none, err
 	})
-	return p.verifyErr
+	return err
+}
+
+// trouble is why the pack could not be used when it was needed, and which of its files is to blame.
+func (p *Pack) trouble() (ext string, err error) {
+	if err := p.index.failed(); err != nil {
+		return "idx", err
+	}
+	if err := p.sound.failed(); err != nil {
+		return "idx", err
+	}
+	return "pack", p.body.failed()
+}
+
+// usable tells whether everything that was needed of the pack so far could be used.
+func (p *Pack) usable() bool {
+	_, err := p.trouble()
+	return err == nil
+}
+
+// idAt is the id of the object whose entry begins at off.
+func (p *Pack) idAt(off uint64) (id oid.ID, ok bool) {
+	o, err := p.Order()
+	if err != nil {
+		return id, false
+	}
+	pos, ok := o.Find(off)
+	if ok {
+		id = p.index.value.ID(o.Index(pos))
+	}
+	return id, ok
 }
 
 func (p *Pack) errorf(format string, args ...any) error {

@@ -1,16 +1,12 @@
 package odb
 
 import (
-	"errors"
 	"fmt"
 
 	"refaudit/internal/inflate"
 	"refaudit/internal/vfs"
 	"refaudit/oid"
 )
-
-// ErrTooLarge is an object, or a delta base on the way to it, over the limit that its reader set.
-var ErrTooLarge = errors.New("is larger than the limit")
 
 // A Reader makes whole objects out of packs, deltas applied. It keeps the bases that it met, so
 // that objects read in pack order have each base inflated once. It is not safe for concurrent use.
@@ -113,7 +109,7 @@ func (r *Reader) inflate(p *Pack, l *link, alloc func(int) []byte) ([]byte, erro
 	if l.entry.Size > r.limit {
 		return nil, p.errorf("%v: %d bytes %w of %d", l, l.entry.Size, ErrTooLarge, r.limit)
 	}
-	src := p.body[l.entry.Data:]
+	src := p.body.value[l.entry.Data:]
 	if err := plausible(l.entry.Size, len(src)); err != nil {
 		return nil, p.errorf("%v: %w", l, err)
 	}

@@ -69,6 +69,12 @@ func (s *Store) listPacks(old *Store) {
 		return
 	}
 	byName := map[string]*Pack{}
+	known := map[string]*Pack{}
+	if old != nil {
+		for _, p := range old.packs {
+			known[p.name] = p
+		}
+	}
 	for _, e := range list {
 		name, ext, ok := cutExt(e.Name())
 		if !ok {
@@ -85,10 +91,14 @@ func (s *Store) listPacks(old *Store) {
 		}
 		p.files[ext] = fileStamp{st.Size(), st.ModTime()}
 	}
-	for _, p := range byName {
-		if p.Has("pack") && p.Has("idx") {
-			s.packs = append(s.packs, old.takeOver(p))
+	for name, p := range byName {
+		if !p.Has("pack") || !p.Has("idx") {
+			continue
 		}
+		if q := known[name]; q != nil && maps.Equal(q.files, p.files) && q.usable() {
+			p = q
+		}
+		s.packs = append(s.packs, p)
 	}
 	sortPacks(s.packs)
 }
@@ -111,16 +121,3 @@ func (s *Store) fail(err error, f finding.Finding) {
 }
 
 func (s *Store) String() string { return "object folder " + s.dir.Root() }
-
-// takeOver is the pack that this store has already, if it is the same as p; else p.
-func (s *Store) takeOver(p *Pack) *Pack {
-	if s == nil {
-		return p
-	}
-	for _, q := range s.packs {
-		if q.name == p.name && maps.Equal(q.files, p.files) {
-			return q
-		}
-	}
-	return p
-}

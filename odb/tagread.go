@@ -60,14 +60,14 @@ func (r *tagReader) readPacked(p *Pack, off uint64, e *Entry, id *oid.ID) (targe
 		copy(object[looseHeaderMax:], content)
 		return r.judge(object, id)
 	case e.Size > wholeLimit:
-		z, err := zlib.NewReader(bytes.NewReader(p.body[e.Data:]))
+		z, err := zlib.NewReader(bytes.NewReader(p.body.value[e.Data:]))
 		if err != nil {
 			return target, 0, err
 		}
 		return r.stream(z, e.Size, id)
 	}
 	object := r.room(int(e.Size))
-	if _, err := r.z.Inflate(object[looseHeaderMax:], p.body[e.Data:]); err != nil {
+	if _, err := r.z.Inflate(object[looseHeaderMax:], p.body.value[e.Data:]); err != nil {
 		return target, 0, err
 	}
 	return r.judge(object, id)

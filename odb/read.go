@@ -1,0 +1,109 @@
+package odb
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"refaudit/internal/inflate"
+	"refaudit/internal/vfs"
+	"refaudit/oid"
+)
+
+// Read is an object's kind and content, which hash to its name, if it has at most limit bytes. An
+// object that is in no place is ErrAbsent, one that is too large ErrTooLarge.
+func (db *DB) Read(id oid.ID, limit int64) (oid.Kind, []byte, error) {
+	if id.Format() != db.format {
+		return 0, nil, fmt.Errorf("read object %v: is no id of a %v repository", id, db.format)
+	}
+	v := db.view.Load()
+	kind, content, err := v.read(&id, db.format, limit)
+	if err != nil && !errors.Is(err, ErrTooLarge) {
+		if v, err = db.reload(); err == nil {
+			for _, s := range v.stores {
+				s.loose.forgetOne(id.Bytes()[0])
+			}
+			kind, content, err = v.readAny(&id, db.format, limit)
+		}
+	}
+	if err != nil {
+		return 0, nil, fmt.Errorf("read object %v: %w", id, err)
+	}
+	return kind, content, nil
+}
+
+// read reads the copy that git would.
+func (v *view) read(id *oid.ID, f oid.Format, limit int64) (kind oid.Kind, content []byte, err error) {
+	for _, s := range v.stores {
+		var at int
+		var off uint64
+		var packed bool
+		err = vfs.Guard(func() error {
+			at, off, packed = s.findPacked(id)
+			return nil
+		})
+		if err != nil {
+			return 0, nil, err
+		}
+		if packed {
+			kind, content, err = NewReader(limit, 0).Object(s.packs[at], off)
+		} else if loose, _ := s.loose.has(id); loose {
+			kind, content, err = readLoose(s, id, limit)
+		} else {
+			continue
+		}
+		if err == nil && f.Object(kind.String(), content) != *id {
+			err = errHash
+		}
+		return kind, content, err
+	}
+	return 0, nil, ErrAbsent
+}
+
+// readAny reads any copy.
+func (v *view) readAny(id *oid.ID, f oid.Format, limit int64) (oid.Kind, []byte, error) {
+	if sites, err := v.sites(id); len(sites) == 0 {
+		if err != nil {
+			return 0, nil, fmt.Errorf("%w: %w", ErrNotLooked, err)
+		}
+		return 0, nil, ErrAbsent
+	}
+	return newMender(v, f, limit).content(id)
+}
+
+// readLoose is the kind and content of a loose object. Whether it hashes to its name is not checked.
+func readLoose(s *Store, id *oid.ID, limit int64) (oid.Kind, []byte, error) {
+	fail := func(err error) (oid.Kind, []byte, error) {
+		return 0, nil, fmt.Errorf("%s: %w", s.label(loosePath(id)), err)
+	}
+	var z inflate.Inflater
+	var buf []byte
+	f, err := openLoose(s, id, &z, &buf)
+	if err != nil {
+		return fail(err)
+	}
+	defer f.Close()
+	if f.size > limit {
+		return fail(fmt.Errorf("object of %d bytes %w of %d", f.size, ErrTooLarge, limit))
+	}
+	if err := plausible(uint64(f.size), int(f.fileSize)); err != nil {
+		return fail(err)
+	}
+	in, err := f.content()
+	if err != nil {
+		return fail(err)
+	}
+	content := make([]byte, f.size)
+	if _, err := io.ReadFull(in, content); err != nil {
+		return fail(err)
+	}
+	if _, err := io.ReadFull(in, make([]byte, 1)); err == nil {
+		return fail(inflate.ErrLonger)
+	} else if err != io.EOF {
+		return fail(err)
+	}
+	if err := f.atEnd(); err != nil {
+		return fail(err)
+	}
+	return f.kind, content, nil
+}
