@@ -62,5 +62,11 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// abs makes a path absolute. It leaves "link/.." alone, which means another folder than "".
-func (o *Options) abs(path string) string { return joinPath(o.Cwd, path) }
+// abs makes a path absolute, but for "", which is no path. It leaves "link/.." alone, which means
+// another folder than ".".
+func (o *Options) abs(path string) string {
+	if path == "" {
+		return ""
+	}
+	return joinPath(o.Cwd, path)
+}

@@ -28,6 +28,9 @@ func joinPath(dir, path string) string {
 
 // realPath resolves all symbolic links. What is there must be there, but for the last component.
 func realPath(path string) (string, error) {
+	if path == "" {
+		return "", &fs.PathError{Op: "find", Path: path, Err: fs.ErrNotExist}
+	}
 	real, err := filepath.EvalSymlinks(path)
 	if err == nil {
 		return filepath.Abs(real)
