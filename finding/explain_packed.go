@@ -2,15 +2,17 @@ package finding
 
 var explainPacked = map[ID]Explanation{
 	PackedRefShadowed: {
-		Means: "An entry of packed-refs has another value than the loose ref of the same name, and the loose one counts.",
-		Comes: "That is how git works: an update writes a loose ref and leaves the packed one until the next pack-refs.",
-		Seen:  "Nobody is served the packed value, whatever it is. It comes back to life if the loose file is deleted by other means than git.",
+		Means: "Something is wrong with an entry of packed-refs that a loose ref hides, or with a record of a table that a newer one or a deletion hides; the message " +
+			"says what.",
+		Comes: "An update writes a loose ref, or a newer table, and leaves the old entry until the next pack-refs. Its object may be pruned meanwhile.",
+		Seen:  "Nobody is served the hidden value. It comes back to life if the loose file is deleted by other means than git.",
 		Fix:   "Leaves it.",
-		Short: "none: the loose ref counts",
+		Short: "none: another value of the ref hides this one",
 		Mend:  "nothing to do; git -C REPO pack-refs --all tidies up",
 	},
 	PackedRefStyle: {
-		Means: "An entry of packed-refs is written as git reads it and never writes it: upper-case hex, or a TAB or another white byte for the space.",
+		Means: "An entry of packed-refs is written as git reads it and never writes it: upper-case hex, a TAB or another white byte for the space, " +
+			"or a name outside refs/.",
 		Comes: "A program or a text filter wrote the file.",
 		Seen:  "git reads it, and git refs verify says nothing. JGit, libgit2 and go-git refuse a TAB; gitoxide takes lower-case hex only.",
 		Fix:   "Is not a reason to rewrite the file.",

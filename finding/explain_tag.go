@@ -24,8 +24,8 @@ var explainTags = map[ID]Explanation{
 		Mend:  "bring the object back from another clone or a backup; if it is lost: " + dropTags,
 	},
 	TagUnreadable: {
-		Means: "A tag, perhaps one further down a chain, can't be read or inflated, doesn't hash to its name, or has no `object` and `type` line " +
-			"that git can parse.",
+		Means: "A tag, perhaps one further down a chain, can't be read or inflated, doesn't hash to its name, or has no `object`, `type` and `tag` line " +
+			"that git can parse. Or a ref's object can't be read so far that its type is known.",
 		Comes: "A disk fault in a loose object or a pack, or a tag that was made by hand: CR before the newline, lines swapped, an unknown type.",
 		Seen: "A clone dies with 'not our ref' (the tag can't be parsed) or with an error about the object; `git for-each-ref` stops at the ref, and " +
 			"2.55 can't pack it. fsck says 'object could not be parsed' or 'hash mismatch'.",
