@@ -13,14 +13,14 @@ import (
 // hashes: one pass collects those, sorts them, and only if some are equal a second pass looks at the
 // names behind them. A share of the hashes at a time keeps the memory bounded.
 
-// share is how many hashes are in memory at a time.
-const share = 1 << 20
+// hashShare is how many hashes are in memory at a time.
+const hashShare = 1 << 20
 
 // duplicates reports every entry whose name stood before, those aside that were reported as neighbours.
 func (s *scan) duplicates() error {
 	seed := maphash.MakeSeed() // nobody can make names whose hashes are equal
-	shares := uint64(s.sum.Refs/share + 1)
-	hashes := make([]uint64, 0, min(s.sum.Refs, share+share/8))
+	shares := uint64(s.sum.Refs/hashShare + 1)
+	hashes := make([]uint64, 0, min(s.sum.Refs, hashShare+hashShare/8))
 	for k := range shares {
 		hashes = hashes[:0]
 		err := s.again(func(e *Entry) error {

@@ -80,11 +80,12 @@ type scan struct {
 func newScan(r io.ReaderAt, size int64, f oid.Format, opts Options, report func(finding.Finding) error, each func(*Entry) error) *scan {
 	s := &scan{r: r, f: f, digits: f.HexLen(), opts: opts, report: report, each: each, w: newWindow(r, size, opts.first, opts.most)}
 	s.sum.Size = size
-	s.w.moving = func() {
+	s.w.moving = func() error {
 		s.order.keep()
 		if s.git != nil {
 			s.git.keep()
 		}
+		return nil
 	}
 	return s
 }
@@ -241,7 +242,7 @@ func (s *scan) readPeel(rec *record) error {
 	if peel == nil {
 		e.Style |= BadPeel
 		s.sum.BadPeels++
-		s.sum.LostBytes = s.sum.LostBytes || !rec.ended || s.holdsMore(rec.peel)
+		s.sum.LostBytes = s.sum.LostBytes || !rec.ended || holdsMore(rec.peel, s.digits)
 		return nil
 	}
 	if upper {
@@ -270,7 +271,7 @@ func (s *scan) parsePeel(line int, off, length int64, text []byte) (peel []byte,
 }
 
 // holdsMore tells that a ^ line may have swallowed the line behind it, or lost bytes to zeros.
-func (s *scan) holdsMore(text []byte) bool {
-	text = bytes.TrimRight(text, "\r\t ")
-	return len(text) > s.digits+1 || bytes.IndexByte(text, 0) >= 0
+func holdsMore(line []byte, digits int) bool {
+	line = bytes.TrimRight(line, "\r\t ")
+	return len(line) > digits+1 || bytes.IndexByte(line, 0) >= 0
 }

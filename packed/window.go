@@ -37,15 +37,15 @@ type window struct {
 	hold, pos int
 	end       int
 	max       int
-	line      int    // number of the next line
-	moving    func() // called before bytes that were handed out are overwritten
+	line      int          // number of the next line
+	moving    func() error // called before bytes that were handed out are overwritten
 	err       error
 }
 
 var errLong = errors.New("line does not fit into the window")
 
 func newWindow(r io.ReaderAt, size int64, first, most int) *window {
-	return &window{r: r, size: size, buf: make([]byte, min(int64(first), max(size, 1))), max: most, line: 1, moving: func() {}}
+	return &window{r: r, size: size, buf: make([]byte, min(int64(first), max(size, 1))), max: most, line: 1, moving: func() error { return nil }}
 }
 
 // more reads on, keeping what stands from hold on. It gives io.EOF at the end of the file, errLong
@@ -59,12 +59,16 @@ func (w *window) more() error {
 		if len(w.buf) >= w.max {
 			return errLong
 		}
-		w.moving()
+		if err := w.moving(); err != nil {
+			return err
+		}
 		grown := make([]byte, min(2*len(w.buf), w.max))
 		copy(grown, w.buf)
 		w.buf = grown
 	} else if w.hold > 0 {
-		w.moving()
+		if err := w.moving(); err != nil {
+			return err
+		}
 		copy(w.buf, w.buf[w.hold:w.end])
 		w.base += int64(w.hold)
 		w.end -= w.hold
