@@ -115,11 +115,11 @@ func TestPseudoMerges(t *testing.T) {
 	r := NewReader(f)
 	for range 2 { // a reader forgets nothing and invents nothing
 		got := set(1, 2)
-		if added, err := r.Merge(got); err != nil || !added || !slices.Equal(got, set(1, 2, 3, 4, 5)) {
+		if added, err := r.Merge(got.Clone(), got); err != nil || !added || !slices.Equal(got, set(1, 2, 3, 4, 5)) {
 			t.Errorf("%v %v", added, err)
 		}
 		got = set(1)
-		if added, err := r.Merge(got); err != nil || added || !slices.Equal(got, set(1)) {
+		if added, err := r.Merge(got.Clone(), got); err != nil || added || !slices.Equal(got, set(1)) {
 			t.Errorf("%v %v", added, err)
 		}
 	}
@@ -191,7 +191,7 @@ func readAll(data []byte, owner Owner) error {
 		}
 		s.Or(e)
 	}
-	_, err = r.Merge(s)
+	_, err = r.Merge(s, s.Clone())
 	return err
 }
 
@@ -277,6 +277,11 @@ func TestRev(t *testing.T) {
 		if err != nil || r.Len() != 3 || r.At(0) != 2 || r.At(2) != 1 {
 			t.Fatalf("%v %v", r, err)
 		}
+		layer := owner
+		layer.Base = 100
+		if r, err := ParseRev("r", build(102, 100, 101), layer); err != nil || r.At(0) != 2 {
+			t.Errorf("a layer: %v", err)
+		}
 		other := owner
 		other.Checksum = []byte(strings.Repeat("x", format.Size()))
 		reseal := func(b []byte, edit func([]byte)) []byte {
@@ -290,6 +295,8 @@ func TestRev(t *testing.T) {
 			err   string
 		}{
 			"out of range":    {build(2, 0, 3), owner, "names object 3, and there are 3"},
+			"below the layer": {build(102, 99, 101), layer, "names object 99, and there are 103"},
+			"above the layer": {build(102, 100, 103), layer, "names object 103, and there are 103"},
 			"twice":           {build(2, 0, 2), owner, "names object 2 twice"},
 			"too few":         {build(1, 0), owner, "8 bytes, 3 objects need 12"},
 			"too many":        {build(1, 0, 2, 3), owner, "16 bytes, 3 objects need 12"},

@@ -123,7 +123,7 @@ func comparePack(t *testing.T, r *gittest.Repo) (*File, func(Set) string) {
 func comparePseudoMerges(t *testing.T, r *gittest.Repo, f *File, list func(Set) string, want bool) {
 	t.Helper()
 	reader := NewReader(f)
-	if _, err := reader.Merge(NewSet(f.Bits())); err != nil {
+	if _, err := reader.Merge(NewSet(f.Bits()), NewSet(f.Bits())); err != nil {
 		t.Fatal(err)
 	}
 	if want && len(reader.merges) == 0 {

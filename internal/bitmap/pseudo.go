@@ -23,6 +23,9 @@ type pseudoMerge struct{ commits, objects EWAH }
 // tables spare git the decoding of all; we decode all, and check that the offsets are the true ones.
 const mergesTail = 24
 
+// HasMerges tells whether there are pseudo-merges.
+func (f *File) HasMerges() bool { return len(f.merges) > 0 }
+
 // mergesSize is the size of the section that region ends in; region begins at offset base.
 func (f *File) mergesSize(region []byte, base int64) (uint64, error) {
 	if len(region) < mergesTail {

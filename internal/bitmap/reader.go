@@ -62,9 +62,9 @@ func (r *Reader) keep(entry int32, s Set) {
 	r.kept[entry] = s
 }
 
-// Merge adds to s what pseudo-merges say: the objects of each whose commits are all in s, until
-// there is no more to add. It tells whether it added any.
-func (r *Reader) Merge(s Set) (bool, error) {
+// Merge adds what pseudo-merges say: the objects of each whose commits are all in have are added to
+// have and to into, until there is no more to add. It tells whether it added any.
+func (r *Reader) Merge(have, into Set) (bool, error) {
 	if err := r.loadMerges(); err != nil {
 		return false, err
 	}
@@ -73,8 +73,9 @@ func (r *Reader) Merge(s Set) (bool, error) {
 		again = false
 		for i := range r.merges {
 			m := &r.merges[i]
-			if m.commits.Within(s) && !m.objects.Within(s) {
-				s.Or(m.objects)
+			if m.commits.Within(have) && !m.objects.Within(into) {
+				have.Or(m.objects)
+				into.Or(m.objects)
 				added, again = true, true
 			}
 		}

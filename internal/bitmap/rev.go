@@ -9,7 +9,8 @@ import (
 )
 
 // Rev is a reverse index: for each object in pack order, its place in the index. It is a
-// permutation, of as many places as there are objects. Specification: gitformat-pack in git.
+// permutation, of as many places as there are objects; in a layer of a chain, the places count
+// from the lowest layer on. Specification: gitformat-pack in git.
 //
 //	0      4             8              12                 12+4n
 //	+------+-------------+--------------+------------------+-----------------------+-----------+
@@ -17,7 +18,10 @@ import (
 //	+------+-------------+--------------+------------------+-----------------------+-----------+
 //
 // The chunk RIDX of a multi-pack-index holds the places alone.
-type Rev struct{ places []byte }
+type Rev struct {
+	places []byte
+	base   uint32
+}
 
 // ParseRev reads a .rev file; name is what messages call it.
 func ParseRev(name string, data []byte, owner Owner) (Rev, error) {
@@ -40,30 +44,32 @@ func ParseRev(name string, data []byte, owner Owner) (Rev, error) {
 	if sum := body[len(body)-size:]; !bytes.Equal(sum, owner.Checksum) {
 		return Rev{}, corrupt(name, int64(len(body)-size), "belongs to %x, not to %x", sum, owner.Checksum)
 	}
-	return RevOf(name, 12, places, owner.Objects)
+	return RevOf(name, 12, places, owner)
 }
 
-// RevOf reads the places alone, which stand in the file at offset base and are of n objects.
-func RevOf(name string, base int64, places []byte, n uint32) (Rev, error) {
+// RevOf reads the places alone, which stand in the file at offset at.
+func RevOf(name string, at int64, places []byte, owner Owner) (Rev, error) {
+	n := owner.Objects
 	if uint64(len(places)) != 4*uint64(n) {
-		return Rev{}, corrupt(name, base, "%d bytes, %d objects need %d", len(places), n, 4*uint64(n))
+		return Rev{}, corrupt(name, at, "%d bytes, %d objects need %d", len(places), n, 4*uint64(n))
 	}
 	seen := NewSet(int(n))
 	for i := 0; i < len(places); i += 4 {
 		p := binary.BigEndian.Uint32(places[i:])
-		if p >= n {
-			return Rev{}, corrupt(name, base+int64(i), "names object %d, and there are %d", p, n)
+		local := p - owner.Base
+		if p < owner.Base || local >= n {
+			return Rev{}, corrupt(name, at+int64(i), "names object %d, and there are %d", p, owner.total())
 		}
-		if seen.Has(p) {
-			return Rev{}, corrupt(name, base+int64(i), "names object %d twice", p)
+		if seen.Has(local) {
+			return Rev{}, corrupt(name, at+int64(i), "names object %d twice", p)
 		}
-		seen.Add(p)
+		seen.Add(local)
 	}
-	return Rev{places: places}, nil
+	return Rev{places: places, base: owner.Base}, nil
 }
 
 // Len is the number of objects.
 func (r Rev) Len() int { return len(r.places) / 4 }
 
-// At is the place in the index of the i-th object in pack order.
-func (r Rev) At(i int) uint32 { return binary.BigEndian.Uint32(r.places[4*i:]) }
+// At is the place in the index of the i-th object in pack order; in a layer, counted in the layer.
+func (r Rev) At(i int) uint32 { return binary.BigEndian.Uint32(r.places[4*i:]) - r.base }

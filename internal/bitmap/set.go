@@ -1,6 +1,9 @@
 package bitmap
 
-import "math/bits"
+import (
+	"math/bits"
+	"sync/atomic"
+)
 
 // Set is a plain bit set: bit i is bit i%64 of word i/64. Its length is fixed when it is made;
 // the bits after the last position are zero. The operations on two sets want the same length.
@@ -166,5 +169,29 @@ func (s Set) Each(fn func(i uint32)) {
 		for ; word != 0; word &= word - 1 {
 			fn(uint32(w<<6 + bits.TrailingZeros64(word)))
 		}
+	}
+}
+
+// HasShared is Has while others use AddShared.
+func (s Set) HasShared(i uint32) bool { return atomic.LoadUint64(&s[i>>6])>>(i&63)&1 != 0 }
+
+// AddShared is Add from several goroutines at once; it tells whether i was not in the set before.
+func (s Set) AddShared(i uint32) bool {
+	bit := uint64(1) << (i & 63)
+	return atomic.LoadUint64(&s[i>>6])&bit == 0 && atomic.OrUint64(&s[i>>6], bit)&bit == 0
+}
+
+// OrAt adds the n members that src has from position from on, moved to position to on.
+func (s Set) OrAt(to int, src Set, from, n int) {
+	if to&63 == 0 && from&63 == 0 {
+		for ; n >= 64; n, to, from = n-64, to+64, from+64 {
+			s[to>>6] |= src[from>>6]
+		}
+	}
+	for n > 0 {
+		width := min(n, 64-to&63, 64-from&63)
+		word := src[from>>6] >> (from & 63) & (^uint64(0) >> (64 - width))
+		s[to>>6] |= word << (to & 63)
+		n, to, from = n-width, to+width, from+width
 	}
 }

@@ -2,6 +2,9 @@ package bitmap
 
 import (
 	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -62,5 +65,50 @@ func checkRuns(t *testing.T, s Set) {
 	seen.Xor(s)
 	if !seen.Empty() || each != s.Count() {
 		t.Fatalf("runs or members are missing: %d of %d", each, s.Count())
+	}
+}
+
+func TestOrAt(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(2, 1))
+	for range 2000 {
+		n := rnd.IntN(300)
+		from, to := rnd.IntN(200), rnd.IntN(200)
+		if rnd.IntN(2) == 0 {
+			from, to = from&^63, to&^63
+		}
+		src, dst := randomSet(rnd, 500), randomSet(rnd, 500)
+		want := dst.Clone()
+		for i := range n {
+			if src.Has(uint32(from + i)) {
+				want.Add(uint32(to + i))
+			}
+		}
+		if dst.OrAt(to, src, from, n); !slices.Equal(dst, want) {
+			t.Fatalf("%d from %d to %d", n, from, to)
+		}
+	}
+}
+
+// Of many who add the same position, one is told that it was the first.
+func TestAddShared(t *testing.T) {
+	const n = 1000
+	s := NewSet(n)
+	var first atomic.Int64
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := range uint32(n) {
+				if s.AddShared(i) {
+					first.Add(1)
+				}
+				if !s.HasShared(i) {
+					t.Error("what was added is not there")
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if first.Load() != n || s.Count() != n {
+		t.Errorf("%d were first, %d are there", first.Load(), s.Count())
 	}
 }
