@@ -122,8 +122,8 @@ func (v *verifier) content() {
 		v.found(finding.RefMissingNewline, "misses LF at the end", "the file does not end in a newline%s", v.zeros())
 	case string(trailing) != "\n":
 		v.found(finding.TrailingRefContent, "has trailing garbage: '"+string(trailing)+"'", "something stands behind the object id: %s", quote(trailing))
-	case value.OID.IsZero():
-		v.found(finding.BadRefOid, "points to invalid object ID '"+value.OID.String()+"'", "the object id is all zeros: the ref's value is lost")
+	default:
+		v.zero(value.OID)
 	}
 }
 

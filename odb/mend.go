@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
+	"refaudit/finding"
 	"refaudit/internal/vfs"
 	"refaudit/oid"
 )
@@ -36,10 +38,14 @@ func (l *look) mendAll(ctx context.Context, missing, failed []int32) error {
 func (w *worker) mend(id *oid.ID) oid.Fact {
 	sites, blind := w.view.sites(id)
 	bad := oid.Fact{State: oid.Unreadable}
+	var unlooked error // a copy that could not be looked at may be sound
 	for _, s := range sites {
 		fact := w.readSite(s, id)
 		if fact.State == oid.Present {
 			return fact
+		}
+		if !isDamage(fact.Err) {
+			unlooked = fact.Err
 		}
 		if bad.Err == nil {
 			bad.Err = fact.Err
@@ -53,6 +59,11 @@ func (w *worker) mend(id *oid.ID) oid.Fact {
 		}
 		return oid.Fact{State: oid.Absent}
 	}
+	if unlooked != nil {
+		bad.Err = unlooked
+		return bad
+	}
+	bad.Err = &finding.Corrupt{ID: finding.TagUnreadable, Err: bad.Err}
 	if len(sites) > 1 {
 		bad.Err = fmt.Errorf("%w (and each of its %d other copies is damaged too)", bad.Err, len(sites)-1)
 	}
@@ -72,6 +83,12 @@ func (w *worker) mend(id *oid.ID) oid.Fact {
 		return bad
 	}
 	return oid.Fact{State: oid.Present, Kind: oid.Tag, Target: target, Claims: claims}
+}
+
+// isDamage tells bytes that are wrong from bytes that could not be had.
+func isDamage(err error) bool {
+	_, path := errors.AsType[*fs.PathError](err)
+	return !path && !errors.Is(err, vfs.ErrFault) && !errors.Is(err, ErrTooLarge)
 }
 
 // readSite reads one copy.

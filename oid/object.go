@@ -45,7 +45,9 @@ const (
 type Fact struct {
 	State  State
 	Kind   Kind
-	Claims Kind  // of a tag: the kind that its type line names
-	Target ID    // of a tag: the id on its object line
-	Err    error // of an unreadable object: why
+	Claims Kind // of a tag: the kind that its type line names
+	Target ID   // of a tag: the id on its object line
+	// Err is why an object is Unreadable: a *finding.Corrupt (perhaps wrapped) if its bytes are
+	// wrong; any other error if it could not be looked at, which is no damage.
+	Err error
 }

@@ -6,8 +6,15 @@
 package refstore
 
 import (
+	"context"
+	"fmt"
+	"path/filepath"
+
 	"refaudit/finding"
+	"refaudit/internal/vfs"
+	"refaudit/packed"
 	"refaudit/peel"
+	"refaudit/repo"
 )
 
 // Source says where a record stands.
@@ -31,21 +38,132 @@ type Ref struct {
 	Pos     finding.Pos // of the record
 	PeelPos finding.Pos // of the cached peel, if it has a line of its own, else Pos
 	Hidden  bool        // served to nobody: a loose ref or a newer table stands before it
+	Root    bool        // HEAD of a worktree, which is no ref below refs/
 }
 
 // Summary says what a visit has seen.
 type Summary struct {
-	Refs int64 // records that are served
+	Refs int64 // records below refs/ that are served
 	// Unread are the stores, or parts of them, that could not be read: the visit is incomplete.
 	Unread []string
+	// Packed is what is true of packed-refs as a whole; nil where there is none, or it can't be read.
+	Packed *packed.Summary
 }
 
 func (s *Summary) unread(reason string) { s.Unread = append(s.Unread, reason) }
 
 // Options of a visit.
 type Options struct {
-	// Hidden: also visit records that are served to nobody.
-	Hidden bool
-	// Heads: also visit HEAD of each worktree, as a Ref of that name.
-	Heads bool
+	Hidden  bool // also visit records that are served to nobody
+	Objects bool // objects are looked at: tell of ids that can be none
+	// Severity is what is configured for git's ids; nil: the defaults.
+	Severity func(finding.ID) finding.Severity
+}
+
+// Stores are the ref stores of a repository: the main one, and those of its linked worktrees.
+type Stores struct {
+	repo *repo.Repo
+	all  []*place
+}
+
+// place is where one store lies.
+type place struct {
+	dir    string // "" for the main store's, whose root is open
+	root   *vfs.Dir
+	prefix string // of names of refs and of files: "" or "worktrees/<id>/"
+	base   string // of files outside the repository: their folder
+	main   bool
+}
+
+// Open finds the stores. It reads none of them.
+func Open(r *repo.Repo) (*Stores, error) {
+	s := &Stores{repo: r}
+	main := &place{root: r.Refs.Root, main: true}
+	if r.Refs.Dir != r.CommonDir {
+		main.base = r.Refs.Dir
+	}
+	s.all = append(s.all, main)
+	trees, err := r.Worktrees()
+	if err != nil {
+		return nil, fmt.Errorf("list the worktrees: %w", err)
+	}
+	for i := range trees {
+		w := &trees[i]
+		if w.Main() {
+			continue
+		}
+		p := &place{dir: w.RefDir, prefix: "worktrees/" + w.ID + "/"}
+		if r.Refs.Payload {
+			p.base = w.RefDir
+		}
+		s.all = append(s.all, p)
+	}
+	return s, nil
+}
+
+// label names a file of the store in findings: below the git dir, or absolute where a payload keeps the store elsewhere.
+func (p *place) label(name string) string {
+	if p.base != "" {
+		return filepath.Join(p.base, name)
+	}
+	return p.prefix + name
+}
+
+// open opens the folder of the store; false where it isn't there, as of a worktree without refs of its own.
+func (p *place) open() (bool, error) {
+	if p.root != nil {
+		return true, nil
+	}
+	root, err := vfs.Open(p.dir)
+	if vfs.Missing(err) {
+		return false, nil
+	}
+	p.root = root
+	return err == nil, err
+}
+
+// Visit reads all stores, the main one first. It gives each record to each, in the order of the
+// store, and everything that is wrong with the stores to report; both may be called from this
+// goroutine only. An error from one of them ends the visit and is returned as it is.
+func (s *Stores) Visit(ctx context.Context, o Options, report func(finding.Finding) error, each func(*Ref) error) (Summary, error) {
+	var sum Summary
+	for _, p := range s.all {
+		v := &visit{ctx: ctx, repo: s.repo, place: p, o: o, sum: &sum, report: report, each: each}
+		if err := v.run(); err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
+}
+
+// visit is the reading of one store.
+type visit struct {
+	ctx    context.Context
+	repo   *repo.Repo
+	place  *place
+	o      Options
+	sum    *Summary
+	report func(finding.Finding) error
+	each   func(*Ref) error
+}
+
+func (v *visit) run() error {
+	there, err := v.place.open()
+	if err != nil {
+		return v.cantRead("", err)
+	}
+	if !there {
+		return nil
+	}
+	if v.repo.Refs.Backend == "reftable" {
+		return v.tables()
+	}
+	return v.files()
+}
+
+// cantRead tells of a file that could not be looked at, which is not damage.
+func (v *visit) cantRead(name string, err error) error {
+	label := v.place.label(name)
+	v.sum.unread(fmt.Sprintf("%s: %v", label, err))
+	return v.report(finding.New(finding.AuditSkipped, finding.Pos{File: label}, "can't be read: %v", err))
 }

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/urfave/cli/v2"
+)
+
+// version is set by the build: -ldflags "-X main.version=1.2.3".
+var version = ""
+
+func versionString() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
+
+// run is the program: it runs one command and gives its exit code.
+func run(ctx context.Context, e env, args []string) int {
+	app := newApp(e)
+	err := app.RunContext(ctx, permute(args, app.Commands, app.Flags))
+	if cause := context.Cause(ctx); cause != nil && err != nil {
+		var code *codeError
+		if !errors.As(err, &code) {
+			err = errors.Join(err, cause)
+		}
+	}
+	return exitCode(err, e.stderr)
+}
+
+func newApp(e env) *cli.App {
+	usage := func(c *cli.Context, err error, _ bool) error {
+		return &usageError{fmt.Errorf("%w (see %s --help)", err, c.App.Name)}
+	}
+	app := &cli.App{
+		Name:                   "refaudit",
+		Usage:                  "audit the reference databases of git repositories",
+		Version:                versionString(),
+		Writer:                 e.stdout,
+		ErrWriter:              e.stderr,
+		HideVersion:            true,
+		UseShortOptionHandling: false,
+		ExitErrHandler:         func(*cli.Context, error) {}, // exit.go alone ends the program
+		OnUsageError:           usage,
+		Commands: []*cli.Command{
+			scanCommand(e),
+		},
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usagef("no command %q (see refaudit --help)", c.Args().First())
+			}
+			return cli.ShowAppHelp(c)
+		},
+	}
+	for _, c := range app.Commands {
+		prepare(c, usage)
+	}
+	return app
+}
+
+// prepare makes a command and those below it report their usage errors our way.
+func prepare(c *cli.Command, usage cli.OnUsageErrorFunc) {
+	c.OnUsageError = usage
+	c.HideHelpCommand = true
+	for _, s := range c.Subcommands {
+		prepare(s, usage)
+	}
+}

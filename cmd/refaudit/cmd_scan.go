@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/urfave/cli/v2"
+
+	"refaudit/finding"
+	"refaudit/repo"
+	"refaudit/reports"
+	"refaudit/scan"
+)
+
+type scanOptions struct {
+	targets
+	output
+	level       string
+	failOn      string
+	strict      bool
+	maxFindings int
+}
+
+func scanCommand(e env) *cli.Command {
+	var o scanOptions
+	flags := append(o.targets.flags(), o.output.flags()...)
+	return &cli.Command{
+		Name:      "scan",
+		Usage:     "audit repositories; never writes to one",
+		ArgsUsage: "[PATH…]",
+		Description: "Compares every cached peeled value in packed-refs and reftables with the objects, and names\n" +
+			"the corrupt tags that break clones. Exit code: 0 nothing at or above --fail-on, 1 findings,\n" +
+			"3 something could not be looked at, 7 both.",
+		Flags: append(flags,
+			&cli.StringFlag{Name: "level", Value: "standard", Destination: &o.level,
+				Usage: "how deep to look: quick (the ref stores alone), standard (also every object that a ref leads to) or deep"},
+			&cli.StringFlag{Name: "fail-on", Value: "error", Destination: &o.failOn,
+				Usage: "lowest `SEVERITY` that makes the exit code 1: error, warn, info or never"},
+			&cli.BoolFlag{Name: "strict", Destination: &o.strict, Usage: "take warnings for errors"},
+			&cli.IntFlag{Name: "max-findings", Destination: &o.maxFindings, Usage: "show at most `N` findings of a repository, and count the rest (0: all)"},
+		),
+		Action: func(c *cli.Context) error {
+			o.paths = c.Args().Slice()
+			return runScan(c.Context, e, o)
+		},
+	}
+}
+
+func runScan(ctx context.Context, e env, o scanOptions) error {
+	level, err := scan.ParseLevel(o.level)
+	if err != nil {
+		return &usageError{err}
+	}
+	least, err := failOn(o.failOn)
+	if err != nil {
+		return err
+	}
+	if o.maxFindings < 0 {
+		return usagef("--max-findings takes a number from 0 up")
+	}
+	report, publish, err := o.open(e)
+	if err != nil {
+		return err
+	}
+	s := &scanning{env: e, report: report, tally: newTally(e.now()), failOn: least, strict: o.strict,
+		options: scan.Options{Level: level, MaxFindings: o.maxFindings, Log: e.log, Now: e.now}}
+	if err := report.Start(&reports.Start{Command: "scan", Version: versionString(), Level: o.level, Time: e.now()}); err != nil {
+		return err
+	}
+	err = s.all(ctx, &o.targets, o.jobs)
+	return s.end(ctx, err, publish)
+}
+
+// scanning is one run over any number of repositories.
+type scanning struct {
+	env     env
+	report  reports.Report
+	tally   *tally
+	failOn  finding.Severity
+	strict  bool
+	options scan.Options
+	failed  error // of writing results: ends the run
+}
+
+// all audits the targets, jobs at a time. Results come out in the order of the targets, each
+// repository's together.
+func (s *scanning) all(ctx context.Context, t *targets, jobs int) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	slots := make(chan struct{}, jobs)
+	turn := make(chan struct{})
+	close(turn)
+	var wg sync.WaitGroup
+	err := t.each(ctx, s.env, func(one target) error {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		mine, next := turn, make(chan struct{})
+		turn = next
+		wg.Add(1)
+		go func() {
+			defer func() { <-slots; wg.Done() }()
+			r := s.one(ctx, one, mine)
+			<-mine
+			if err := s.finish(r); err != nil {
+				s.failed = err
+				cancel(err)
+			}
+			close(next)
+		}()
+		return nil
+	})
+	wg.Wait()
+	if s.failed != nil {
+		return s.failed
+	}
+	return err
+}
+
+// result is what the audit of one repository gave.
+type result struct {
+	path     string
+	findings []finding.Finding // those that wait for their turn
+	res      scan.Result
+	err      error
+	repo     reports.Repository
+}
+
+// one audits a repository. While others before it are not done, its findings wait in memory;
+// from its turn on they are written as they come.
+func (s *scanning) one(ctx context.Context, one target, turn <-chan struct{}) *result {
+	r := &result{path: one.path, err: one.err}
+	began := s.env.now()
+	if r.err == nil {
+		r.res, r.err = s.audit(ctx, one, func(f *finding.Finding) error {
+			f.Repo = one.path
+			select {
+			case <-turn:
+				if err := s.write(r); err != nil {
+					return err
+				}
+				return s.report.Finding(f)
+			default:
+				r.findings = append(r.findings, *f)
+				return nil
+			}
+		})
+	}
+	r.repo = reports.Repository{Repo: one.path, State: r.res.State, Refs: r.res.Refs, Peels: r.res.Peels,
+		Severities: r.res.Severities, Hidden: r.res.Hidden, Duration: s.env.now().Sub(began)}
+	switch {
+	case r.err != nil:
+		r.repo.State, r.repo.Reason = reports.Incomplete, r.err.Error()
+	case len(r.res.Unread) > 0:
+		r.repo.Reason = r.res.Unread[0]
+		if n := len(r.res.Unread) - 1; n > 0 {
+			r.repo.Reason += fmt.Sprintf(", and %d more", n)
+		}
+	}
+	return r
+}
+
+func (s *scanning) audit(ctx context.Context, one target, report func(*finding.Finding) error) (scan.Result, error) {
+	t, err := scan.Open(one.path, one.how, repo.Options{Env: s.env.getenv, Cwd: s.env.dir})
+	if err != nil {
+		return scan.Result{}, err
+	}
+	policy, err := scan.NewPolicy(t.Repo, s.strict, s.env.now())
+	if err != nil {
+		return scan.Result{}, err
+	}
+	return scan.Repository(ctx, t, policy, s.options, report)
+}
+
+// write sends the findings that have waited.
+func (s *scanning) write(r *result) error {
+	for i := range r.findings {
+		if err := s.report.Finding(&r.findings[i]); err != nil {
+			return err
+		}
+	}
+	r.findings = nil
+	return nil
+}
+
+// finish writes what is left to say of a repository, when it is its turn.
+func (s *scanning) finish(r *result) error {
+	err := s.write(r)
+	for _, n := range r.res.Notices {
+		err = errors.Join(err, s.report.Notice(&reports.Notice{Repo: r.path, Message: n}))
+	}
+	if r.err != nil {
+		fmt.Fprintf(s.env.stderr, "refaudit: %s\n", reports.Escape(r.err.Error()))
+	}
+	err = errors.Join(err, s.report.Repository(&r.repo))
+	t := &s.tally.sum
+	for k, n := range r.res.Severities {
+		t.Severities[k] += n
+	}
+	for k, n := range r.res.IDs {
+		t.IDs[k] += n
+	}
+	t.Refs += r.res.Refs
+	t.PeelsChecked += r.res.Peels
+	t.Repositories[r.repo.State]++
+	return err
+}
+
+// end writes the summary, also of a run that was cut short, and gives the exit code as an error.
+func (s *scanning) end(ctx context.Context, err error, publish func() error) error {
+	if s.failed != nil {
+		return errors.Join(s.failed, publish())
+	}
+	t := &s.tally.sum
+	looked := t.Repositories[reports.Clean] + t.Repositories[reports.Found] + t.Repositories[reports.Incomplete]
+	incomplete := t.Repositories[reports.Incomplete] > 0 || looked == 0
+	code := verdict(s.tally.atLeast(s.failOn), incomplete)
+	var sig *signalError
+	var usage *usageError
+	switch {
+	case errors.As(context.Cause(ctx), &sig):
+		code, t.Signal = sig.code(), sig.sig.String()
+	case errors.As(err, &usage):
+		code = exitUsage
+		fmt.Fprintf(s.env.stderr, "refaudit: %s\n", reports.Escape(err.Error()))
+	case err != nil:
+		code = verdict(s.tally.atLeast(s.failOn), true)
+		fmt.Fprintf(s.env.stderr, "refaudit: %s\n", reports.Escape(err.Error()))
+	case looked == 0:
+		fmt.Fprintln(s.env.stderr, "refaudit: no repository was found")
+	}
+	t.Exit, t.Duration = code, s.env.now().Sub(s.tally.start)
+	if err := errors.Join(s.report.Summary(t), publish()); err != nil {
+		return err
+	}
+	return exitWith(code)
+}

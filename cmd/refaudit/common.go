@@ -1,0 +1,143 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"refaudit/finding"
+	"refaudit/reports"
+)
+
+// output is how results are written: flags that every command with a report takes.
+type output struct {
+	format  string
+	file    string
+	quiet   bool
+	summary bool
+	color   string
+	jobs    int
+}
+
+func (o *output) flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "format", Value: "text", Destination: &o.format, Usage: "write results as `FORMAT`: text, git or jsonl"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Destination: &o.file, Usage: "write results to `FILE`, which is replaced when they are complete"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Destination: &o.quiet, Usage: "findings only: silent when all is well"},
+		&cli.BoolFlag{Name: "summary", Destination: &o.summary, Usage: "the summary only"},
+		&cli.StringFlag{Name: "color", Value: "auto", Destination: &o.color, Usage: "colours: auto, always or never; NO_COLOR is honoured"},
+		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Destination: &o.jobs, Usage: "work on `N` repositories at a time (0: one a processor)"},
+	}
+}
+
+// open makes the report. What it returns second publishes the file of -o, and must be called.
+func (o *output) open(e env) (reports.Report, func() error, error) {
+	color := false
+	switch o.color {
+	case "always":
+		color = true
+	case "auto":
+		no, set := e.getenv("NO_COLOR")
+		color = e.terminal && o.file == "" && !(set && no != "")
+	case "never":
+	default:
+		return nil, nil, usagef("--color takes auto, always or never, not %q", o.color)
+	}
+	if o.jobs < 0 {
+		return nil, nil, usagef("--jobs takes a number from 0 up")
+	}
+	if o.jobs == 0 {
+		o.jobs = runtime.GOMAXPROCS(0)
+	}
+	var w io.Writer = e.stdout
+	done := func() error { return nil }
+	if o.file != "" {
+		f, err := os.CreateTemp(filepath.Dir(o.file), ".refaudit-*")
+		if err != nil {
+			return nil, nil, usagef("-o: %w", err)
+		}
+		w = f
+		done = func() error {
+			err := errors.Join(f.Chmod(0o644), f.Close())
+			if err == nil {
+				err = os.Rename(f.Name(), o.file)
+			}
+			if err != nil {
+				os.Remove(f.Name())
+				return fmt.Errorf("-o: %w", err)
+			}
+			return nil
+		}
+	}
+	b := &buffer{w: w}
+	r, err := reports.New(o.format, b, reports.Options{Quiet: o.quiet, Summary: o.summary, Color: color})
+	if err != nil {
+		return nil, nil, &usageError{err}
+	}
+	return &flushing{Report: r, b: b}, func() error { return errors.Join(b.flush(), done()) }, nil
+}
+
+// buffer gathers what is written; flushing empties it after each repository.
+type buffer struct {
+	w io.Writer
+	b []byte
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.b = append(b.b, p...)
+	if len(b.b) >= 64<<10 {
+		return len(p), b.flush()
+	}
+	return len(p), nil
+}
+
+func (b *buffer) flush() error {
+	_, err := b.w.Write(b.b)
+	b.b = b.b[:0]
+	return err
+}
+
+type flushing struct {
+	reports.Report
+	b *buffer
+}
+
+func (f *flushing) Repository(r *reports.Repository) error {
+	return errors.Join(f.Report.Repository(r), f.b.flush())
+}
+
+func (f *flushing) Summary(s *reports.Summary) error {
+	return errors.Join(f.Report.Summary(s), f.b.flush())
+}
+
+// tally adds up what the summary tells. It is safe for concurrent use.
+type tally struct {
+	mu    sync.Mutex
+	sum   reports.Summary
+	start time.Time
+}
+
+func newTally(now time.Time) *tally {
+	return &tally{start: now, sum: reports.Summary{
+		Severities:   map[finding.Severity]int64{},
+		IDs:          map[finding.ID]int64{},
+		Repositories: map[reports.State]int64{},
+	}}
+}
+
+// atLeast counts the findings that are at least this severe.
+func (t *tally) atLeast(least finding.Severity) (n int64) {
+	for s, k := range t.sum.Severities {
+		if s >= least {
+			n += k
+		}
+	}
+	return n
+}

@@ -1,0 +1,69 @@
+// Command refaudit audits the reference databases of git repositories. Under the name
+// git-remote-refaudit it is a git remote helper.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"golang.org/x/term"
+)
+
+// env is what a command gets from the world, so that tests can run commands in memory.
+type env struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	log            *zap.Logger
+	now            func() time.Time
+	getenv         func(string) (string, bool)
+	dir            string // the working folder
+	terminal       bool   // stdout is one
+}
+
+func main() {
+	ctx, stop := withSignals(context.Background())
+	dir, _ := os.Getwd()
+	e := env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: time.Now, getenv: os.LookupEnv, dir: dir, terminal: term.IsTerminal(int(os.Stdout.Fd()))}
+	e.log = logger(os.Stderr, e.getenv)
+	code := run(ctx, e, os.Args)
+	stop()
+	os.Exit(code)
+}
+
+// withSignals ends the context at the first signal, so that the summary can still be written,
+// and the program at the second.
+func withSignals(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	ch := make(chan os.Signal, 2)
+	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		sig, ok := <-ch
+		if !ok {
+			return
+		}
+		cancel(&signalError{sig})
+		if sig, ok = <-ch; ok {
+			os.Exit((&signalError{sig}).code())
+		}
+	}()
+	return ctx, func() { signal.Stop(ch); close(ch) }
+}
+
+// logger is for operators: warnings and worse, as console lines; REFAUDIT_LOG=debug|info|warn|error sets another level.
+func logger(w io.Writer, getenv func(string) (string, bool)) *zap.Logger {
+	level := zapcore.WarnLevel
+	if word, ok := getenv("REFAUDIT_LOG"); ok {
+		if l, err := zapcore.ParseLevel(word); err == nil {
+			level = l
+		}
+	}
+	c := zap.NewProductionEncoderConfig()
+	c.EncodeTime = zapcore.RFC3339TimeEncoder
+	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(c), zapcore.AddSync(w), level))
+}

@@ -1,0 +1,245 @@
+package refstore
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"refaudit/finding"
+	"refaudit/internal/refname"
+	"refaudit/internal/vfs"
+	"refaudit/loose"
+)
+
+// looseRef is one loose ref. Where git reads no value from it, it hides a packed one all the same.
+type looseRef struct {
+	name  string
+	value loose.Value
+	pos   finding.Pos
+}
+
+// files reads loose refs first, then packed-refs, as git does: a ref that is packed in between
+// is seen twice, not never.
+func (v *visit) files() error {
+	if err := v.rootRefs(); err != nil {
+		return err
+	}
+	if err := v.sharedRefs(); err != nil {
+		return err
+	}
+	var refs []looseRef
+	if err := v.folder("refs", &refs); err != nil {
+		return err
+	}
+	sort.Slice(refs, func(i, j int) bool { return refs[i].name < refs[j].name })
+	for i := range refs {
+		v.sum.Refs++
+		if err := v.visitLoose(&refs[i], false); err != nil {
+			return err
+		}
+	}
+	if v.place.main {
+		return v.packed(refs)
+	}
+	return nil
+}
+
+func (v *visit) visitLoose(l *looseRef, root bool) error {
+	r := Ref{Name: []byte(l.name), Source: Loose, Pos: l.pos, PeelPos: l.pos, Root: root}
+	switch l.value.Kind {
+	case loose.Object:
+		if l.value.OID.IsZero() {
+			return nil // it names no object, and a finding says so
+		}
+		r.OID = l.value.OID.Bytes()
+	case loose.Symref:
+		r.Target = []byte(l.value.Target)
+	default:
+		return nil
+	}
+	return v.each(&r)
+}
+
+// rootRefs reads HEAD and its like in the git dir itself. Only HEAD is given to the visitor.
+func (v *visit) rootRefs() error {
+	list, err := v.place.root.ReadDir(".")
+	if err != nil {
+		return v.cantRead("", err)
+	}
+	for _, e := range list {
+		if e.IsDir() || !refname.IsRoot([]byte(e.Name())) {
+			continue
+		}
+		l, ok, err := v.readLoose(e.Name(), true)
+		if err != nil {
+			return err
+		}
+		if ok && e.Name() == "HEAD" {
+			if err := v.visitLoose(&l, true); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sharedRefs tells of a refs folder that lies outside the repository: whoever else has it, a
+// repair here changes what they see.
+func (v *visit) sharedRefs() error {
+	st, err := v.place.root.Lstat("refs")
+	if err != nil || st.Mode()&fs.ModeSymlink == 0 {
+		return nil // an absent one is told of when it is listed
+	}
+	real, err := filepath.EvalSymlinks(v.place.root.Path("refs"))
+	if err != nil {
+		return v.cantRead("refs", err)
+	}
+	root, err := filepath.EvalSymlinks(v.place.root.Root())
+	if err != nil {
+		return v.cantRead("refs", err)
+	}
+	if strings.HasPrefix(real, root+string(os.PathSeparator)) {
+		return nil
+	}
+	return v.report(finding.New(finding.RefsDirShared, finding.Pos{File: v.place.label("refs")}, "is a symbolic link that leads out of the repository, to %s", real))
+}
+
+// folder reads the loose refs in a folder below refs/ and in those below it.
+func (v *visit) folder(dir string, refs *[]looseRef) error {
+	if err := v.ctx.Err(); err != nil {
+		return err
+	}
+	list, err := v.place.root.ReadDir(dir)
+	switch {
+	case vfs.Missing(err) && (dir != "refs" || !v.place.main):
+		return nil // gone since its parent was listed; or a worktree without refs of its own
+	case err != nil:
+		return v.cantRead(dir, err)
+	}
+	for _, e := range list {
+		name := dir + "/" + e.Name()
+		if e.IsDir() {
+			if err := v.folder(name, refs); err != nil {
+				return err
+			}
+			continue
+		}
+		if loose.IsLock(e.Name()) {
+			continue
+		}
+		l, ok, err := v.readLoose(name, false)
+		if err != nil {
+			return err
+		}
+		if ok && refname.Valid([]byte(l.name), 0) {
+			*refs = append(*refs, l)
+		}
+	}
+	return nil
+}
+
+// maxLoose is more than any ref needs: the longest names that systems allow are shorter.
+const maxLoose = 1 << 20
+
+// readLoose reads and judges one loose ref; false where there is none any more.
+func (v *visit) readLoose(name string, root bool) (looseRef, bool, error) {
+	stat := v.place.root.Lstat
+	if root {
+		stat = v.place.root.Stat
+	}
+	st, err := stat(name)
+	if vfs.Missing(err) && !root {
+		return looseRef{}, false, nil
+	}
+	if err != nil {
+		return looseRef{}, false, v.cantRead(name, err)
+	}
+	file := loose.File{Name: v.place.prefix + name, Mode: st.Mode()}
+	if st.Mode()&fs.ModeSymlink != 0 {
+		if file.Link, err = v.place.root.Readlink(name); err != nil {
+			return looseRef{}, false, v.cantRead(name, err)
+		}
+		file.Referent = v.referent(name, file.Link)
+	}
+	content, err := v.place.root.ReadFile(name, maxLoose)
+	switch {
+	case err == nil:
+		file.Content = content
+	case st.Mode()&fs.ModeSymlink != 0 || errors.Is(err, vfs.ErrNotRegular):
+	case vfs.Missing(err):
+		return looseRef{}, false, nil
+	default:
+		return looseRef{}, false, v.cantRead(name, err)
+	}
+	value, err := loose.Verify(file, v.repo.Format, loose.Options{Severity: v.o.Severity}, v.report)
+	return looseRef{name: file.Name, value: value, pos: finding.Pos{File: v.place.label(name), Line: 1, Length: int64(len(file.Content)), Placed: true}}, true, err
+}
+
+// referent is what a symbolic link leads to, as git names it.
+func (v *visit) referent(name, link string) string {
+	path := link
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(v.place.root.Path(name)), filepath.FromSlash(link))
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	} else if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(dir, filepath.Base(path))
+	}
+	root := v.place.root.Root()
+	if real, err := filepath.EvalSymlinks(root); err == nil {
+		root = real
+	}
+	return loose.Referent(root, path)
+}
+
+// overlay goes through the sorted loose refs beside the names of packed-refs.
+type overlay struct {
+	loose    []looseRef
+	at       int
+	prev     []byte
+	unsorted bool            // packed-refs is: what comes is looked up by name
+	byName   map[string]bool // of loose, then
+}
+
+// next takes the next packed name and tells whether a loose ref hides it; pass gets the loose refs that sort before it.
+func (o *overlay) next(name []byte, pass func(*looseRef) error) (hidden bool, err error) {
+	if !o.unsorted && bytes.Compare(name, o.prev) < 0 {
+		o.unsorted, o.byName = true, make(map[string]bool, len(o.loose))
+		for i := range o.loose {
+			o.byName[o.loose[i].name] = true
+		}
+	}
+	if o.unsorted {
+		return o.byName[string(name)], nil
+	}
+	if len(o.loose) > 0 {
+		o.prev = append(o.prev[:0], name...)
+	}
+	for ; o.at < len(o.loose); o.at++ {
+		l := &o.loose[o.at]
+		if l.name >= string(name) {
+			return l.name == string(name), nil
+		}
+		if err := pass(l); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+func (o *overlay) rest(pass func(*looseRef) error) error {
+	if o.unsorted {
+		return nil
+	}
+	for ; o.at < len(o.loose); o.at++ {
+		if err := pass(&o.loose[o.at]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

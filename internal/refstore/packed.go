@@ -1,0 +1,167 @@
+package refstore
+
+import (
+	"bytes"
+	"io"
+	"io/fs"
+	"os"
+
+	"refaudit/finding"
+	"refaudit/internal/vfs"
+	"refaudit/oid"
+	"refaudit/packed"
+	"refaudit/peel"
+)
+
+// packed reads packed-refs, beside the loose refs that hide its entries.
+func (v *visit) packed(refs []looseRef) error {
+	p := &packedVisit{visit: v, names: newConflicts(), over: overlay{loose: refs}, label: v.place.label(packed.FileName)}
+	f, err := v.openPacked()
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		defer f.Close()
+		if err := p.read(f); err != nil {
+			return err
+		}
+	}
+	return p.over.rest(p.pass)
+}
+
+// openPacked opens packed-refs; nil where there is none, or it can't be read, which has been told then.
+func (v *visit) openPacked() (*os.File, error) {
+	st, err := v.place.root.Lstat(packed.FileName)
+	if vfs.Missing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, v.cantRead(packed.FileName, err)
+	}
+	if f, bad := packed.Filetype(st.Mode()); bad {
+		if err := v.report(f); err != nil {
+			return nil, err
+		}
+	}
+	f, err := v.place.root.Open(packed.FileName)
+	switch {
+	case err == nil:
+		return f, nil
+	case vfs.Missing(err) && st.Mode()&fs.ModeSymlink == 0:
+		return nil, nil // gone since: all refs in it are loose now, or deleted
+	case st.Mode()&fs.ModeSymlink != 0 || !st.Mode().IsRegular():
+		v.sum.unread(v.place.label(packed.FileName) + " leads to no file: what refs it held can't be told")
+		return nil, nil
+	}
+	return nil, v.cantRead(packed.FileName, err)
+}
+
+// packedVisit is the reading of one packed-refs file.
+type packedVisit struct {
+	*visit
+	names   *conflicts
+	over    overlay
+	label   string
+	header  packed.Header
+	ref     Ref
+	n       int
+	stopped error // what a callback has given
+}
+
+// pass takes a loose ref that sorts before the next packed one.
+func (p *packedVisit) pass(l *looseRef) error { return p.names.report([]byte(l.name), l.pos, p.report) }
+
+func (p *packedVisit) read(f *os.File) error {
+	st, err := f.Stat()
+	if err != nil {
+		return p.cantRead(packed.FileName, err)
+	}
+	p.header = peekHeader(f, st.Size(), p.repo.Format)
+	sum, err := packed.Read(f, st.Size(), p.repo.Format, packed.Options{File: p.label, Severity: p.o.Severity},
+		func(f finding.Finding) error { return p.stop(p.report(f)) },
+		func(e *packed.Entry) error { return p.stop(p.entry(e)) })
+	switch {
+	case p.stopped != nil:
+		return p.stopped
+	case err != nil:
+		return p.cantRead(packed.FileName, err)
+	}
+	p.sum.Packed = &sum
+	if sum.LostBytes || sum.Header.Bad {
+		p.sum.unread(p.label + " is damaged: refs may be lost")
+	}
+	return nil
+}
+
+func (p *packedVisit) stop(err error) error {
+	if err != nil {
+		p.stopped = err
+	}
+	return err
+}
+
+func (p *packedVisit) entry(e *packed.Entry) error {
+	if p.n++; p.n&0xfff == 0 {
+		if err := p.ctx.Err(); err != nil {
+			return err
+		}
+	}
+	if e.Style&packed.BadName != 0 {
+		return nil // git passes over it, and a finding says so
+	}
+	hidden, err := p.over.next(e.Name, p.pass)
+	if err != nil {
+		return err
+	}
+	r := &p.ref
+	r.Name, r.OID, r.Peel, r.Source, r.Hidden = e.Name, e.OID, e.Peel, Packed, hidden
+	r.Pos = finding.Pos{File: p.label, Line: e.Line, Offset: e.Offset, Length: e.Length, Placed: true}
+	r.PeelPos = r.Pos
+	if e.HasPeelLine() {
+		r.PeelPos.Line, r.PeelPos.Offset, r.PeelPos.Length = e.PeelLine, e.PeelOffset, e.PeelLength
+	}
+	r.Promise = promise(&p.header, e.Name)
+	if !hidden {
+		p.sum.Refs++
+		if !p.over.unsorted {
+			if err := p.names.report(e.Name, r.Pos, p.report); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case hidden && !p.o.Hidden:
+		return nil
+	case e.Style&packed.ZeroOID != 0:
+		if hidden || !p.o.Objects {
+			return nil
+		}
+		return p.report(e.ZeroOIDFinding(p.label))
+	}
+	return p.each(r)
+}
+
+var tagsPrefix = []byte("refs/tags/")
+
+// promise is what a header's traits make readers conclude where an entry has no peel.
+func promise(h *packed.Header, name []byte) peel.Promise {
+	switch {
+	case h.FullyPeeled, h.Peeled && bytes.HasPrefix(name, tagsPrefix):
+		return peel.AllReaders
+	case h.Peeled:
+		return peel.JGitReads
+	}
+	return peel.NoPromise
+}
+
+// peekHeader reads the header alone, since its promises count for each entry.
+func peekHeader(f io.ReaderAt, size int64, format oid.Format) packed.Header {
+	buf := make([]byte, min(size, 4096))
+	n, _ := f.ReadAt(buf, 0) // what can't be read will be told of when the file is
+	end := bytes.IndexByte(buf[:n], '\n')
+	if end < 0 || buf[0] != '#' {
+		return packed.Header{}
+	}
+	sum, _ := packed.Read(bytes.NewReader(buf[:end+1]), int64(end+1), format, packed.Options{}, nil, nil)
+	return sum.Header
+}

@@ -1,0 +1,186 @@
+package refstore
+
+import (
+	"bytes"
+	"errors"
+	"path"
+
+	"refaudit/finding"
+	"refaudit/internal/refname"
+	"refaudit/loose"
+	"refaudit/oid"
+	"refaudit/peel"
+	"refaudit/reftable"
+)
+
+// tables reads a stack of reftables. HEAD and the other root refs of the store are in it. Of a
+// stack that is not whole nothing is read: what a lost table says of a ref can't be known.
+func (v *visit) tables() error {
+	s, whole, err := v.openStack()
+	if s != nil {
+		defer s.close()
+	}
+	if err != nil || !whole {
+		return err
+	}
+	for _, t := range s.tables {
+		if err := v.tableName(t); err != nil {
+			return err
+		}
+	}
+	w := &tableVisit{visit: v, tables: s.tables, names: newConflicts()}
+	err = w.read()
+	if errors.Is(err, reftable.ErrDamaged) {
+		return nil // each fault has been told
+	}
+	return err
+}
+
+// tableName judges the name of a table's file as git does.
+func (v *visit) tableName(t *reftable.Table) error {
+	name := path.Base(t.File())
+	if reftable.GoodTableName(name) {
+		return nil
+	}
+	f := finding.New(finding.BadReftableTableName, finding.Pos{File: t.File()}, "is not named as git names a table")
+	f.GitText = finding.GitLine(name, f.ID, reftable.BadTableName)
+	return v.report(f)
+}
+
+// tableVisit is the reading of the records of one stack.
+type tableVisit struct {
+	*visit
+	tables []*reftable.Table
+	names  *conflicts
+	name   []byte
+	ref    Ref
+	n      int
+}
+
+// read gives the records of all tables, merged: of those for one name, the newest table's is served.
+func (w *tableVisit) read() error {
+	for _, t := range w.tables {
+		t.Damage = w.fault
+	}
+	m := reftable.Merge(w.tables)
+	for m.Next() {
+		if w.n++; w.n&0xfff == 0 {
+			if err := w.ctx.Err(); err != nil {
+				return err
+			}
+		}
+		if err := w.record(m); err != nil {
+			return err
+		}
+	}
+	return m.Err()
+}
+
+// fault tells of what is wrong inside a table. The rest of the table is read all the same.
+func (w *tableVisit) fault(c *finding.Corrupt) error {
+	switch c.ID {
+	case finding.ReftableBlockOrder, finding.ReftableDuplicate, finding.ReftableUpdateIndex, finding.ReftableIndexMismatch:
+	default:
+		w.sum.unread(c.Error())
+	}
+	return w.report(c.Finding())
+}
+
+var refsPrefix = []byte("refs/")
+
+func (w *tableVisit) record(m *reftable.Merged) error {
+	entries := m.Entries()
+	first := &entries[0]
+	w.name = append(append(w.name[:0], w.place.prefix...), first.Name...)
+	below := bytes.HasPrefix(first.Name, refsPrefix)
+	if len(entries) > 1 {
+		if err := w.order(m); err != nil {
+			return err
+		}
+	}
+	if first.Type != reftable.Deletion {
+		if err := w.served(first, below); err != nil {
+			return err
+		}
+	}
+	if !w.o.Hidden || !below {
+		return nil
+	}
+	for i := range entries[1:] {
+		e := &entries[1+i]
+		if e.Type != reftable.Direct && e.Type != reftable.Peeled {
+			continue
+		}
+		w.fill(e)
+		w.ref.Hidden = true
+		if err := w.each(&w.ref); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// served judges and gives the record that readers get.
+func (w *tableVisit) served(e *reftable.Entry, below bool) error {
+	w.fill(e)
+	if below {
+		w.sum.Refs++
+		if err := w.names.report(w.name, w.ref.Pos, w.report); err != nil {
+			return err
+		}
+		if w.o.Objects && !refname.Valid(e.Name, 0) {
+			f := finding.New(finding.BadRefName, w.ref.Pos, "git refuses the name: the ref can't be reached by it")
+			f.Ref = finding.RefName(w.name)
+			if err := w.report(f); err != nil {
+				return err
+			}
+		}
+	}
+	value := loose.Value{Kind: loose.Symref, Target: finding.RefName(e.Target)}
+	if e.Value != nil {
+		if !zero(e.Value) {
+			if below || string(e.Name) == "HEAD" {
+				return w.each(&w.ref)
+			}
+			return nil
+		}
+		value = loose.Value{Kind: loose.Object, OID: oid.FromBytes(w.repo.Format, e.Value)}
+	}
+	if err := loose.VerifyRecord(string(w.name), value, w.repo.Format, w.ref.Pos, loose.Options{Severity: w.o.Severity}, w.report); err != nil {
+		return err
+	}
+	if e.Value == nil {
+		return w.each(&w.ref)
+	}
+	return nil
+}
+
+func zero(id []byte) bool {
+	for _, b := range id {
+		if b != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// fill makes w.ref the record of an entry. Readers take a tag without a peel for no tag: JGit does.
+func (w *tableVisit) fill(e *reftable.Entry) {
+	pos := finding.Pos{File: w.tables[e.Table].File(), Offset: e.Offset, Length: e.Length, Block: e.Block, Placed: true, Blocked: true}
+	w.ref = Ref{Name: w.name, OID: e.Value, Target: e.Target, Peel: e.Peel, Promise: peel.AllReaders, Source: Table, Pos: pos, PeelPos: pos,
+		Root: !bytes.HasPrefix(e.Name, refsPrefix)}
+}
+
+// order tells of a name for which git and JGit read different records.
+func (w *tableVisit) order(m *reftable.Merged) error {
+	other, same := m.JGit()
+	if same {
+		return nil
+	}
+	e := &m.Entries()[0]
+	pos := finding.Pos{File: w.tables[e.Table].File(), Offset: e.Offset, Length: e.Length, Block: e.Block, Placed: true, Blocked: true}
+	f := finding.New(finding.ReftableOrder, pos, "git reads %v, at update index %d; JGit reads %v, at %d, in %s",
+		e.Ref, e.UpdateIndex, other.Ref, other.UpdateIndex, w.tables[other.Table].File())
+	f.Ref = finding.RefName(w.name)
+	return w.report(f)
+}

@@ -1,0 +1,176 @@
+package scan
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"refaudit/finding"
+	"refaudit/internal/refstore"
+	"refaudit/oid"
+	"refaudit/peel"
+)
+
+var (
+	headsPrefix   = []byte("refs/heads/")
+	tagsPrefix    = []byte("refs/tags/")
+	replacePrefix = []byte("refs/replace/")
+)
+
+// judge compares every record of a batch with the truth.
+func (l *look) judgeBatch(ctx context.Context, b *batch) error {
+	for i := range b.found {
+		if err := l.report(&b.found[i]); err != nil {
+			return err
+		}
+	}
+	handles, err := l.judge.Learn(ctx, b.ids, l.handles[:0])
+	if err != nil {
+		return err
+	}
+	l.handles = handles
+	for i := range b.recs {
+		r, h := &b.recs[i], handles[i]
+		cached := b.peelOf(r)
+		if !r.hidden && r.source != refstore.Loose && l.judge.IsTag(h) {
+			l.peels++
+		}
+		name := b.nameOf(r)
+		kind := l.judge.Kind(h)
+		branch := kind != oid.Commit && bytes.HasPrefix(name, headsPrefix)
+		if l.judge.Right(h, cached) && !branch && !(kind == oid.Tag && l.tagNames) {
+			continue
+		}
+		if err := l.judgeRecord(ctx, b, r, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judgeRecord says all that is wrong with one record.
+func (l *look) judgeRecord(ctx context.Context, b *batch, r *record, h peel.Handle) error {
+	v := l.judge.Verdict(h)
+	base := finding.Finding{Ref: finding.RefName(b.nameOf(r)), OID: l.judge.ID(h), Pos: r.pos}
+	if raw := b.peelOf(r); raw != nil {
+		base.Cached = oid.FromBytes(l.format, raw)
+	}
+	if err := l.judgeObject(&base, r, &v); err != nil {
+		return err
+	}
+	if v.Kind == oid.Tag && l.tagNames {
+		if err := l.judgeName(&base, r); err != nil {
+			return err
+		}
+	}
+	w := l.judge.Cached(h, &v, base.Cached, r.promise)
+	if w.ID == "" || v.State == peel.Unknown {
+		return nil
+	}
+	f := base
+	f.ID, f.Severity, f.Expected, f.Cause, f.Message = w.ID, w.Severity, w.Expected, w.Cause, w.Message
+	f.Fixable = w.Mend && !r.hidden
+	if f.Cached != (oid.ID{}) {
+		f.Pos = r.peelPos
+		if f.Cause == "" || f.Cause == finding.CauseHexFlip {
+			if err := l.findCause(ctx, &f, r, &v); err != nil {
+				return err
+			}
+		}
+	}
+	return l.add(&f, r)
+}
+
+// judgeObject tells of a ref's object that is absent, damaged, a corrupt tag or of a kind that the ref may not have.
+func (l *look) judgeObject(base *finding.Finding, r *record, v *peel.Verdict) error {
+	f := *base
+	f.Cached = oid.ID{}
+	switch v.State {
+	case peel.Absent:
+		f.ID, f.Message = finding.RefTargetMissing, fmt.Sprintf("names object %v, which is missing", f.OID)
+		if base.Cached != (oid.ID{}) {
+			f.Message += fmt.Sprintf("; its cached peel %v can't be judged and is left alone", base.Cached)
+		}
+	case peel.Unknown:
+		f.Cached = base.Cached
+		f.ID, f.Message = finding.PeelUnverifiable, l.unverifiable(base, v)
+		if v.Fault.Why == peel.NotLooked {
+			l.unread(fmt.Sprintf("object %v: %v", v.Fault.Tag, v.Fault.Err))
+			f.ID, f.Message = finding.AuditSkipped, "could not be judged: "+v.Fault.String()
+		}
+	case peel.Damaged:
+		f.ID, f.Message = finding.TagUnreadable, fmt.Sprintf("names object %v, which can't be read, so that not even its type is known: %v", f.OID, v.Fault.Err)
+	case peel.Corrupt:
+		f.ID, f.Message = v.CorruptTag(), "is a corrupt tag: "+v.Fault.String()
+	case peel.NotTag, peel.Sound:
+		if v.Kind == oid.Commit || !bytes.HasPrefix([]byte(f.Ref), headsPrefix) {
+			return nil
+		}
+		f.ID, f.Message = finding.RefTypeNotAllowed, fmt.Sprintf("is a branch, and its object %v is a %v, not a commit", f.OID, v.Kind)
+	}
+	f.Severity = finding.Default(f.ID)
+	return l.add(&f, r)
+}
+
+func (l *look) unverifiable(base *finding.Finding, v *peel.Verdict) string {
+	what := fmt.Sprintf("names object %v, which is not here", base.OID)
+	if v.Fault.Why != 0 {
+		what = v.Fault.String()
+	}
+	if base.Cached != (oid.ID{}) {
+		what += fmt.Sprintf("; its cached peel %v is left as it is", base.Cached)
+	}
+	return what + " (" + l.judge.AbsenceUnknown + ")"
+}
+
+// judgeName compares a tag's own name with the ref's, below refs/tags/.
+func (l *look) judgeName(base *finding.Finding, r *record) error {
+	short, ok := bytes.CutPrefix([]byte(base.Ref), tagsPrefix)
+	if !ok {
+		return nil
+	}
+	name, ok := l.objects.TagName(base.OID)
+	if !ok || bytes.Equal(name, short) {
+		return nil
+	}
+	f := *base
+	f.Cached = oid.ID{}
+	f.ID, f.Severity = finding.TagNameMismatch, finding.Default(finding.TagNameMismatch)
+	f.Message = fmt.Sprintf("is tag %v, whose own name is %q", f.OID, name)
+	return l.add(&f, r)
+}
+
+// findCause tells how a wrong peel came about, where more can be told than the value shows.
+func (l *look) findCause(ctx context.Context, f *finding.Finding, r *record, v *peel.Verdict) error {
+	replaced, err := l.judge.ThroughReplacements(ctx, f.OID, f.Cached, l.replacements)
+	if err != nil {
+		return err
+	}
+	switch {
+	case replaced:
+		f.Cause = finding.CauseReplaceRefs
+	case v.State == peel.NotTag && r.source == refstore.Packed:
+		f.Cause = finding.CauseOrphanPeelLine
+	}
+	return nil
+}
+
+// add passes a finding on. What is served to nobody is never worse than a note.
+func (l *look) add(f *finding.Finding, r *record) error {
+	if r.hidden {
+		f.Message = string(f.ID) + " in a record that is served to nobody: " + f.Message
+		f.ID, f.Severity, f.Fixable = finding.PackedRefShadowed, finding.Info, false
+	}
+	return l.report(f)
+}
+
+// noteReplacement remembers what refs/replace puts in an object's place.
+func (l *look) noteReplacement(r *refstore.Ref) {
+	hex, ok := bytes.CutPrefix(r.Name, replacePrefix)
+	if !ok || r.OID == nil || r.Hidden {
+		return
+	}
+	if id, err := oid.Parse(string(hex)); err == nil && id.Format() == l.format {
+		l.replacements[id] = oid.FromBytes(l.format, r.OID)
+	}
+}

@@ -1,0 +1,110 @@
+package scan
+
+import (
+	"context"
+	"errors"
+
+	"refaudit/finding"
+	"refaudit/internal/refstore"
+	"refaudit/oid"
+	"refaudit/peel"
+)
+
+// look is one look at a repository, under state that was read for it afresh.
+type look struct {
+	target  *Target
+	format  oid.Format
+	level   Level
+	policy  *Policy
+	objects *objects
+	judge   *peel.Judge
+	handles []peel.Handle // scratch of judgeBatch
+	emit    func(*finding.Finding) error
+
+	before *look // the look before this one: only what it saw is reported, only its refs are judged
+	seen   map[string]bool
+	named  map[string]bool // refs with findings
+
+	replacements peel.Replacements
+	tagNames     bool // tagNameMismatch is wanted
+
+	refs, peels int64
+	notRead     []string
+}
+
+// lookOnce looks at the whole repository, or again at what the look before has seen. Findings
+// that survive the policy go to emit; in a second look, those that the first has seen too.
+func lookOnce(ctx context.Context, t *Target, policy *Policy, o Options, before *look, emit func(*finding.Finding) error) (*look, error) {
+	l := &look{target: t, format: t.Repo.Format, level: o.Level, policy: policy, emit: emit, before: before,
+		seen: map[string]bool{}, named: map[string]bool{}, replacements: peel.Replacements{}, tagNames: policy.Wanted(finding.TagNameMismatch)}
+	if before != nil {
+		l.replacements = before.replacements
+	}
+	if o.Level == Quick {
+		return l, l.stores(ctx, func(f finding.Finding) error { return l.report(&f) }, func(*refstore.Ref) error { return nil })
+	}
+	db, found, err := t.openObjects(o.Workers)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	for i := range found {
+		if err := l.report(&found[i]); err != nil {
+			return nil, err
+		}
+	}
+	l.objects, l.judge = db, peel.NewJudge(db)
+	l.judge.AbsenceUnknown = db.absence
+	err = pipe(ctx, l.format, func(report func(finding.Finding) error, each func(*refstore.Ref) error) error {
+		return l.stores(ctx, report, func(r *refstore.Ref) error {
+			l.noteReplacement(r)
+			if r.OID == nil || before != nil && !before.named[string(r.Name)] {
+				return nil
+			}
+			return each(r)
+		})
+	}, func(b *batch) error { return l.judgeBatch(ctx, b) })
+	if err != nil {
+		return nil, err
+	}
+	return l, l.problems()
+}
+
+// stores visits the ref stores.
+func (l *look) stores(ctx context.Context, report func(finding.Finding) error, each func(*refstore.Ref) error) error {
+	o := refstore.Options{Hidden: l.level == Deep, Objects: l.level > Quick, Severity: l.policy.Severity}
+	sum, err := l.target.Refs.Visit(ctx, o, report, each)
+	l.refs = sum.Refs
+	l.notRead = append(l.notRead, sum.Unread...)
+	return err
+}
+
+// problems tells what kept the object database from being read whole.
+func (l *look) problems() error {
+	var errs []error
+	for _, f := range l.objects.Problems() {
+		if f.ID == finding.AuditSkipped {
+			l.unread(f.Message)
+		}
+		errs = append(errs, l.report(&f))
+	}
+	return errors.Join(errs...)
+}
+
+func (l *look) unread(reason string) { l.notRead = append(l.notRead, reason) }
+
+// report takes a finding that a look has made.
+func (l *look) report(f *finding.Finding) error {
+	if !l.policy.Apply(f) {
+		return nil
+	}
+	key := f.Fingerprint()
+	if l.before != nil && !l.before.seen[key] || l.seen[key] {
+		return nil
+	}
+	l.seen[key] = true
+	if f.Ref != "" {
+		l.named[string(f.Ref)] = true
+	}
+	return l.emit(f)
+}

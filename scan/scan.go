@@ -1,0 +1,115 @@
+// Package scan is one audit of a repository from start to end. It reads, and never writes.
+//
+// A finding is reported only after a second look, under fresh state, still shows it: a
+// repository is audited beside live writers, and what is half-way there is not wrong.
+package scan
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"refaudit/finding"
+	"refaudit/reports"
+)
+
+// Level is how deep an audit looks.
+type Level uint8
+
+// The levels, as SPEC's section 3 has them.
+const (
+	Quick    Level = iota // the ref stores alone; no object is opened
+	Standard              // also every ref's object, and every cached and missing peel
+	Deep                  // also the inner structure of tables, shadowed records, logs, leftovers
+)
+
+var levelNames = []string{"quick", "standard", "deep"}
+
+func (l Level) String() string { return levelNames[l] }
+
+// ParseLevel reads the value of --level.
+func ParseLevel(word string) (Level, error) {
+	for i, n := range levelNames {
+		if n == word {
+			return Level(i), nil
+		}
+	}
+	return 0, fmt.Errorf("no level %q: there are quick, standard and deep", word)
+}
+
+// Options of an audit.
+type Options struct {
+	Level       Level
+	MaxFindings int // more than these are counted, not reported; 0: no limit
+	Workers     int // goroutines that look at objects; 0: one a processor
+	Log         *zap.Logger
+	Now         func() time.Time
+}
+
+// Result is how the audit of one repository ended.
+type Result struct {
+	State      reports.State
+	Refs       int64
+	Peels      int64 // tags in packed-refs and tables whose cached or missing peel was compared
+	Severities map[finding.Severity]int64
+	IDs        map[finding.ID]int64
+	Hidden     int64    // findings that MaxFindings kept back
+	Unread     []string // what could not be looked at
+	Notices    []string
+}
+
+// Count is how many findings are at least this severe.
+func (r *Result) Count(least finding.Severity) (n int64) {
+	for s, k := range r.Severities {
+		if s >= least {
+			n += k
+		}
+	}
+	return n
+}
+
+// Repository audits one repository and reports what is wrong with it; an error from report
+// stops it. The error it gives tells why the audit could not be made at all.
+func Repository(ctx context.Context, target *Target, policy *Policy, o Options, report func(*finding.Finding) error) (Result, error) {
+	res := Result{Severities: map[finding.Severity]int64{}, IDs: map[finding.ID]int64{}}
+	first, err := lookOnce(ctx, target, policy, o, nil, func(*finding.Finding) error { return nil })
+	if err != nil {
+		return res, err
+	}
+	last := first
+	if len(first.seen) > 0 {
+		last, err = lookOnce(ctx, target, policy, o, first, func(f *finding.Finding) error {
+			res.Severities[f.Severity]++
+			res.IDs[f.ID]++
+			if o.MaxFindings > 0 && res.total() > int64(o.MaxFindings) {
+				res.Hidden++
+				return nil
+			}
+			return report(f)
+		})
+		if err != nil {
+			return res, err
+		}
+	}
+	res.Refs, res.Peels = first.refs, first.peels
+	res.Unread = last.notRead
+	res.Notices = append(append([]string{}, policy.Notices...), policy.Leftovers()...)
+	switch {
+	case len(res.Unread) > 0:
+		res.State = reports.Incomplete
+	case res.Count(finding.Warn) > 0:
+		res.State = reports.Found
+	default:
+		res.State = reports.Clean
+	}
+	return res, nil
+}
+
+func (r *Result) total() (n int64) {
+	for _, k := range r.Severities {
+		n += k
+	}
+	return n
+}

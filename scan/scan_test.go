@@ -1,0 +1,140 @@
+package scan_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"refaudit/finding"
+	"refaudit/internal/gittest"
+	"refaudit/repo"
+	"refaudit/reports"
+	"refaudit/scan"
+)
+
+// audit scans a repository in a clean environment.
+func audit(t testing.TB, path string, level scan.Level) (scan.Result, []finding.Finding) {
+	t.Helper()
+	target, err := scan.Open(path, scan.ByPath, repo.Options{Env: repo.EmptyEnv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := scan.NewPolicy(target.Repo, false, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []finding.Finding
+	res, err := scan.Repository(context.Background(), target, policy, scan.Options{Level: level, Now: time.Now}, func(f *finding.Finding) error {
+		found = append(found, *f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, found
+}
+
+func describe(f *finding.Finding) string {
+	return fmt.Sprintf("%s %q oid=%v cached=%v expected=%v cause=%s at %v: %s", f.ID, f.Ref, f.OID, f.Cached, f.Expected, f.Cause, f.Pos, f.Message)
+}
+
+// meets tells whether the finding is the one that is wanted.
+func meets(f *finding.Finding, w *gittest.Want) bool {
+	same := f.ID == w.ID && (w.Ref == "" || f.Ref == w.Ref)
+	return same && (w.OID.IsZero() || f.OID == w.OID) && (w.Cached.IsZero() || f.Cached == w.Cached) &&
+		(w.Expected.IsZero() || f.Expected == w.Expected) && (w.Cause == "" || f.Cause == w.Cause) && (w.Line == 0 || f.Line == w.Line)
+}
+
+// Each fault gives the findings that it has to, once each, no stranger, and leaves every byte as it was.
+func TestEachFaultIsFoundAndNothingElse(t *testing.T) {
+	gittest.EachFault(t, func(t *testing.T, r *gittest.Repo, want []gittest.Want) {
+		var found []finding.Finding
+		gittest.Unchanged(t, r.Path, func() { _, found = audit(t, r.Path, scan.Standard) })
+		expect(t, r, found, want)
+	})
+}
+
+// What the three gits make of a repository by themselves, as they left it.
+func TestArchives(t *testing.T) {
+	gittest.EachArchive(t, func(t *testing.T, a *gittest.Archived) {
+		_, found := audit(t, a.Path, scan.Standard)
+		expect(t, a.Repo(t), found, a.Want)
+	})
+}
+
+func expect(t *testing.T, r *gittest.Repo, found []finding.Finding, want []gittest.Want) {
+	t.Helper()
+	met := make([]int, len(want))
+	for i := range found {
+		f := &found[i]
+		if f.Severity < finding.Warn || f.ID == finding.BadPackedRefEntry && orphanAt(found, f.Line) {
+			continue
+		}
+		k := slices.IndexFunc(want, func(w gittest.Want) bool { return meets(f, &w) })
+		if k < 0 {
+			t.Errorf("a stranger: %s", describe(f))
+			continue
+		}
+		met[k]++
+		placed(t, r, f)
+	}
+	for k, n := range met {
+		if n != 1 {
+			t.Errorf("%+v: found %d times", want[k], n)
+		}
+	}
+}
+
+// orphanAt tells whether a line is a ^ line that belongs to no ref: git has its own id for that too.
+func orphanAt(found []finding.Finding, line int) bool {
+	return slices.ContainsFunc(found, func(f finding.Finding) bool { return f.ID == finding.PeelOrphan && f.Line == line })
+}
+
+// placed checks that a finding about a peel points at the bytes that hold it.
+func placed(t *testing.T, r *gittest.Repo, f *finding.Finding) {
+	t.Helper()
+	if !strings.HasPrefix(string(f.ID), "peel") {
+		return
+	}
+	text := r.ReadFile(f.File)
+	if !f.Placed || f.Length == 0 || f.Offset+f.Length > int64(len(text)) {
+		t.Errorf("no place: %s", describe(f))
+		return
+	}
+	part, id := string(text[f.Offset:f.Offset+f.Length]), f.Cached
+	if id.IsZero() {
+		id = f.OID
+	}
+	if !strings.Contains(part, id.String()) && !strings.Contains(part, string(id.Bytes())) {
+		t.Errorf("%v is not in %q: %s", id, part, describe(f))
+	}
+}
+
+func TestAStoreThatCannotBeReadIsNeverClean(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		format string
+		harm   func(*gittest.Repo)
+	}{
+		{"packed-refs is a web page", gittest.Files, func(r *gittest.Repo) { r.WriteFile("packed-refs", []byte("<html>\n")) }},
+		{"packed-refs leads nowhere", gittest.Files, func(r *gittest.Repo) { os.Symlink("nowhere", r.Packed()) }},
+		{"packed-refs is a folder", gittest.Files, func(r *gittest.Repo) { os.Mkdir(r.Packed(), 0o755) }},
+		{"tables.list is gone", gittest.Reftable, func(r *gittest.Repo) { os.Remove(r.File("reftable/tables.list")) }},
+		{"tables.list is empty", gittest.Reftable, func(r *gittest.Repo) { os.Truncate(r.File("reftable/tables.list"), 0) }},
+		{"a table is cut", gittest.Reftable, func(r *gittest.Repo) { os.Truncate(r.Tables()[0], 60) }},
+		{"a table is empty", gittest.Reftable, func(r *gittest.Repo) { os.Truncate(r.Tables()[0], 0) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := gittest.New(t, gittest.Options{RefFormat: c.format})
+			c.harm(r)
+			res, found := audit(t, r.Path, scan.Standard)
+			if res.State != reports.Incomplete || len(res.Unread) == 0 || res.Count(finding.Error) == 0 {
+				t.Errorf("%+v %v", res, found)
+			}
+		})
+	}
+}

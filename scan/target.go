@@ -1,0 +1,121 @@
+package scan
+
+import (
+	"bytes"
+	"errors"
+
+	"refaudit/finding"
+	"refaudit/internal/refstore"
+	"refaudit/odb"
+	"refaudit/oid"
+	"refaudit/repo"
+)
+
+// Target is a repository that is open for an audit.
+type Target struct {
+	Repo *repo.Repo
+	Refs *refstore.Stores
+}
+
+// How says in which way a repository was named.
+type How uint8
+
+// The ways of naming a repository.
+const (
+	ByPath   How = iota // its path, or that of its working tree
+	ByGitDir            // --git-dir or GIT_DIR: nothing but the git dir itself
+	ByFolder            // not at all: it is looked for from a folder upwards, and must be safe to enter
+)
+
+// Open opens the repository at path.
+func Open(path string, how How, o repo.Options) (*Target, error) {
+	var r *repo.Repo
+	var err error
+	switch how {
+	case ByGitDir:
+		r, err = repo.OpenGitDir(path, o)
+	case ByFolder:
+		r, err = repo.Discover(path, o)
+	default:
+		r, err = repo.Open(path, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	refs, err := refstore.Open(r)
+	if err != nil {
+		return nil, err
+	}
+	return &Target{Repo: r, Refs: refs}, nil
+}
+
+// objects is the object database of one look, and what is known of objects that it lacks.
+type objects struct {
+	*odb.DB
+	format oid.Format
+	// absence tells why an absent object need not be lost; "" if absent means gone.
+	absence string
+}
+
+// openObjects opens the object database afresh. The findings are about alternates and what else keeps objects from being seen.
+func (t *Target) openObjects(workers int) (*objects, []finding.Finding, error) {
+	r := t.Repo
+	db, found, err := odb.Open(r.ObjectDir, r.Format, odb.Options{Workers: workers, Alternates: r.AlternatesEnv()})
+	if err != nil {
+		return nil, nil, err
+	}
+	o := &objects{DB: db, format: r.Format}
+	_, shallow, err := r.Shallow()
+	if err != nil {
+		return nil, nil, errors.Join(err, db.Close())
+	}
+	promisors, err := r.Promisors()
+	if err != nil {
+		return nil, nil, errors.Join(err, db.Close())
+	}
+	switch {
+	case hasMissingAlternate(found):
+		o.absence = "an alternate is missing, and it may be there"
+	case r.PartialClone != "" || len(promisors) > 0 || hasPromisorPack(db):
+		o.absence = "this is a partial clone, and the object may be promised"
+	case shallow:
+		o.absence = "this is a shallow repository, and the object may lie beyond its boundary"
+	}
+	return o, found, nil
+}
+
+func hasMissingAlternate(found []finding.Finding) bool {
+	for i := range found {
+		if found[i].ID == finding.AlternateMissing {
+			return true
+		}
+	}
+	return false
+}
+
+func hasPromisorPack(db *odb.DB) bool {
+	for _, s := range db.Stores() {
+		for _, p := range s.Packs() {
+			if p.Has("promisor") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// maxTagText is the longest tag of which the name is read.
+const maxTagText = 64 << 20
+
+// TagName is a tag's own name: what stands on its third line. ok is false where it can't be read.
+func (o *objects) TagName(id oid.ID) (name []byte, ok bool) {
+	kind, text, err := o.Read(id, maxTagText)
+	if err != nil || kind != oid.Tag {
+		return nil, false
+	}
+	for range 2 {
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+	}
+	name, _, _ = bytes.Cut(text, []byte("\n"))
+	return bytes.CutPrefix(name, []byte("tag "))
+}
