@@ -165,7 +165,7 @@ func (s Shared) File(mode fs.FileMode) fs.FileMode {
 		bits &^= 0o222
 	}
 	if mode&0o100 != 0 {
-		bits |= bits & 0o444 >> 2
+		bits |= (bits & 0o444) >> 2
 	}
 	if s.Exact {
 		return mode&^0o777 | bits
@@ -173,11 +173,15 @@ func (s Shared) File(mode fs.FileMode) fs.FileMode {
 	return mode | bits
 }
 
-// Dir is the same for a folder, which also hands its group down.
+// Dir is the same for a folder, which also hands its group down where the group gets anything.
 func (s Shared) Dir(mode fs.FileMode) fs.FileMode {
 	if s == (Shared{}) {
 		return mode
 	}
 	mode = s.File(mode)
-	return mode | mode&0o444>>2 | fs.ModeSetgid
+	mode |= (mode & 0o444) >> 2
+	if mode&0o060 != 0 {
+		mode |= fs.ModeSetgid
+	}
+	return mode
 }
