@@ -1,73 +1,98 @@
 package inflate
 
-// block inflates the symbols of one block, up to its end mark.
+import "encoding/binary"
+
+// block inflates the symbols of one block, up to its end mark. The bit buffer lives in local
+// variables here: this is where large objects spend their time.
 func (z *Inflater) block(dst []byte, out int) (int, error) {
-	lit, litMask := z.lit.entries, uint64(1)<<z.lit.bits-1
-	dist, distMask := z.dist.entries, uint64(1)<<z.dist.bits-1
+	lit, litMask := z.lit.entries, uint64(1)<<(z.lit.bits&63)-1
+	dist, distMask := z.dist.entries, uint64(1)<<(z.dist.bits&63)-1
+	src, pos, buf, n := z.src, z.pos, z.buf, z.n
+	var err error
 	for {
-		z.refill() // a length and a distance take at most 15+5+15+13 bits
-		e := lit[z.buf&litMask]
-		for i := 0; e&literal != 0; i++ {
-			z.take(e.bits())
+		if pos+8 <= len(src) { // as in refill; a length and a distance take at most 15+5+15+13 bits
+			buf |= binary.LittleEndian.Uint64(src[pos:]) << (n & 63)
+			pos += int((63 - n) >> 3)
+			n |= 56
+		} else {
+			z.pos, z.buf, z.n = pos, buf, n
+			z.refill()
+			pos, buf, n = z.pos, z.buf, z.n
+		}
+		e := lit[buf&litMask]
+		if e&special != 0 && e&subtable != 0 {
+			buf >>= e.bits()
+			n -= e.bits()
+			e = lit[uint64(e>>valueShift&subtableMask)+buf&(1<<e.extra()-1)]
+		}
+		if e&literal != 0 {
+			buf >>= e.bits()
+			n -= e.bits()
 			if out >= len(dst) {
-				return out, ErrLonger
+				err = ErrLonger
+				break
 			}
 			dst[out] = byte(e >> valueShift)
 			out++
-			if i == 2 { // the next one may need more than is ready
-				z.refill()
-				i = -1
-			}
-			e = lit[z.buf&litMask]
-		}
-		z.refill()
-		if e&special != 0 {
-			if e&subtable != 0 {
-				z.take(e.bits())
-				e = lit[uint64(e>>valueShift&subtableMask)+z.buf&(1<<e.extra()-1)]
-			}
-			switch {
-			case e&literal != 0:
-				z.take(e.bits())
-				if out >= len(dst) {
-					return out, ErrLonger
-				}
-				dst[out] = byte(e >> valueShift)
-				out++
+			// what is left is enough for two more, unless they have long codes
+			if e = lit[buf&litMask]; e&literal == 0 || out >= len(dst) {
 				continue
-			case e&special != 0:
-				z.take(e.bits())
-				if e&blockEnd != 0 {
-					return out, nil
-				}
-				return out, ErrCorrupt
 			}
+			dst[out] = byte(e >> valueShift)
+			out++
+			buf >>= e.bits()
+			n -= e.bits()
+			if e = lit[buf&litMask]; e&literal == 0 || out >= len(dst) {
+				continue
+			}
+			dst[out] = byte(e >> valueShift)
+			out++
+			buf >>= e.bits()
+			n -= e.bits()
+			continue
 		}
-		z.take(e.bits())
-		length := int(e>>valueShift&lengthMask) + int(z.take(e.extra()))
+		buf >>= e.bits()
+		n -= e.bits()
+		if e&special != 0 {
+			if e&blockEnd == 0 {
+				err = ErrCorrupt
+			}
+			break
+		}
+		length := int(e>>valueShift&lengthMask) + int(buf&(1<<e.extra()-1))
+		buf >>= e.extra()
+		n -= e.extra()
 
-		d := dist[z.buf&distMask]
+		d := dist[buf&distMask]
 		if d&distSpecial != 0 {
 			if d&distSubtable != 0 {
-				z.take(d.bits())
-				d = dist[uint64(d>>valueShift)+z.buf&(1<<d.extra()-1)]
+				buf >>= d.bits()
+				n -= d.bits()
+				d = dist[uint64(d>>valueShift)+buf&(1<<d.extra()-1)]
 			}
 			if d&distSpecial != 0 {
-				return out, ErrCorrupt
+				err = ErrCorrupt
+				break
 			}
 		}
-		z.take(d.bits())
-		back := int(d>>valueShift) + int(z.take(d.extra()))
+		buf >>= d.bits()
+		n -= d.bits()
+		back := int(d>>valueShift) + int(buf&(1<<d.extra()-1))
+		buf >>= d.extra()
+		n -= d.extra()
 		if back > out {
-			return out, ErrCorrupt
+			err = ErrCorrupt
+			break
 		}
-		end := min(out+length, len(dst))
-		from := out - back
+		from, end := out-back, min(out+length, len(dst))
 		for out < end { // what overlaps repeats itself
 			out += copy(dst[out:end], dst[from:out])
 		}
 		if end-from < length+back {
-			return out, ErrLonger
+			err = ErrLonger
+			break
 		}
 	}
+	z.pos, z.buf, z.n = pos, buf, n
+	return out, err
 }

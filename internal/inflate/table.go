@@ -27,8 +27,8 @@ const (
 	subtableMask = 1<<13 - 1
 )
 
-func (e entry) bits() uint  { return uint(e & 0x1f) }
-func (e entry) extra() uint { return uint(e >> extraShift & 0xf) }
+func (e entry) bits() uint  { return uint(e&0x1f) & 63 }
+func (e entry) extra() uint { return uint(e>>extraShift&0xf) & 63 }
 
 // A table is looked up by the next bits of the stream. Codes longer than its width go on in subtables.
 type table struct {
