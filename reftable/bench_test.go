@@ -100,3 +100,23 @@ func BenchmarkWrite100k(b *testing.B) {
 	}
 	perRecord(b, n)
 }
+
+func BenchmarkMerged100k(b *testing.B) {
+	const n = 100_000
+	tables := []*Table{openReader(b, tableOf(b, n))}
+	for _, size := range []int{20_000, 2000, 200, 20, 2} {
+		tables = append(tables, openReader(b, tableOf(b, size)))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		k := 0
+		m := Merge(tables)
+		for m.Next() {
+			k += len(m.Entries())
+		}
+		if m.Err() != nil || k != n+22222 {
+			b.Fatal(k, m.Err())
+		}
+	}
+	perRecord(b, n)
+}

@@ -364,6 +364,10 @@ func (t *Writer) finishSection() (root int64, err error) {
 		if err := t.flush(); err != nil {
 			return 0, err
 		}
+		if len(t.index) == len(below) {
+			t.err = fmt.Errorf("%w of %d bytes together with another: the index would never end", ErrTooBig, t.o.BlockSize)
+			return 0, t.err
+		}
 	}
 	t.index, t.last, t.open = nil, t.last[:0], false
 	return root, nil
