@@ -2,12 +2,14 @@ package odb
 
 import (
 	"errors"
-	"fmt"
 
 	"refaudit/oid"
 )
 
-var errBrokenChain = errors.New("a base further down its chain of deltas is damaged")
+var (
+	errBrokenChain = errors.New("a base further down the chain of deltas is damaged")
+	errCircle      = errors.New("delta is, in the end, its own base")
+)
 
 // chains learns the kinds of a pack's objects from entry headers alone, following deltas to the
 // object that is stored whole. It is not safe for concurrent use.
@@ -29,7 +31,7 @@ func (c *chains) kind(p *Pack, off uint64) (kind oid.Kind, head Entry, broken ui
 	body, size := p.body.value, p.store.format.Size()
 	head, err = parseEntry(body, off, size)
 	if err != nil {
-		return 0, head, off, p.errorf("%w", err)
+		return 0, head, off, p.fault(off, err)
 	}
 	if !head.Kind.IsDelta() {
 		return head.Kind.Kind(), head, 0, nil
@@ -54,18 +56,18 @@ func (c *chains) follow(p *Pack, body []byte, size int, off uint64, e Entry) (oi
 	for hops := 1; ; hops++ {
 		next, err := p.base(&e)
 		if err != nil {
-			return 0, at, p.errorf("entry at offset %d: %w", at, err)
+			return 0, at, p.fault(at, err)
 		}
 		at = next
 		if e, err = parseEntry(body, at, size); err != nil {
-			return 0, at, p.errorf("base of the delta at offset %d: %w", off, err)
+			return 0, at, p.fault(at, err)
 		}
 		if !e.Kind.IsDelta() {
 			return e.Kind.Kind(), 0, nil
 		}
 		if len(c.memo) > 0 {
 			if kind, ok := c.memo[at]; ok && kind == 0 {
-				return 0, at, p.errorf("delta at offset %d: %w", off, errBrokenChain)
+				return 0, at, p.fault(off, errBrokenChain)
 			} else if ok {
 				return kind, 0, nil
 			}
@@ -74,7 +76,7 @@ func (c *chains) follow(p *Pack, body []byte, size int, off uint64, e Entry) (oi
 			c.way = append(c.way, at)
 		}
 		if at == seen { // seen moves on by doubling steps, so a circle of any length catches it
-			return 0, at, p.errorf("the delta at offset %d is, in the end, its own base", at)
+			return 0, at, p.fault(at, errCircle)
 		}
 		if hops == turn {
 			seen, turn = at, 2*turn
@@ -92,20 +94,20 @@ func trail(p *Pack, off uint64, way []link, cached func(uint64) bool) ([]link, e
 		}
 		e, err := parseEntry(p.body.value, at, p.store.format.Size())
 		if err != nil {
-			return append(way, link{off: at}), p.errorf("%w", err)
+			return append(way, link{off: at}), p.fault(at, err)
 		}
 		way = append(way, link{off: at, entry: e})
 		if !e.Kind.IsDelta() {
 			return way, nil
 		}
 		if at == seen {
-			return way, p.errorf("the delta at offset %d is, in the end, its own base", at)
+			return way, p.fault(at, errCircle)
 		}
 		if len(way) == turn {
 			seen, turn = at, 2*turn
 		}
 		if at, err = p.base(&e); err != nil {
-			return way, p.errorf("entry at offset %d: %w", way[len(way)-1].off, err)
+			return way, p.fault(way[len(way)-1].off, err)
 		}
 	}
 }
@@ -116,5 +118,3 @@ type link struct {
 	entry  Entry
 	cached bool
 }
-
-func (l link) String() string { return fmt.Sprintf("entry at offset %d", l.off) }

@@ -1,6 +1,7 @@
 package odb
 
 import (
+	"errors"
 	"fmt"
 
 	"refaudit/oid"
@@ -45,12 +46,14 @@ type Entry struct {
 // packHeaderLen is the length of a pack's own header, before the first entry.
 const packHeaderLen = 12
 
+var errEntryEnd = errors.New("entry goes on behind the end of the pack")
+
 // parseEntry reads the header of the entry at off. body is the pack without its trailer.
 func parseEntry(body []byte, off uint64, hashSize int) (Entry, error) {
 	var e Entry
 	size := uint64(len(body))
 	if off < packHeaderLen || off >= size {
-		return e, fmt.Errorf("offset %d is not in the pack of %d bytes", off, size)
+		return e, fmt.Errorf("entry is not inside the pack, which ends at %d", size)
 	}
 	at := off
 	c := body[at]
@@ -59,47 +62,47 @@ func parseEntry(body []byte, off uint64, hashSize int) (Entry, error) {
 	e.Size = uint64(c & 15)
 	for shift := uint(4); c&0x80 != 0; shift += 7 {
 		if at >= size {
-			return e, fmt.Errorf("the entry at offset %d has no end", off)
+			return e, errEntryEnd
 		}
 		c = body[at]
 		at++
 		more := uint64(c & 0x7f)
 		if shift > 63 || more<<shift>>shift != more {
-			return e, fmt.Errorf("the entry at offset %d claims a size of more than 64 bits", off)
+			return e, errors.New("entry claims a size of more than 64 bits")
 		}
 		e.Size |= more << shift
 	}
 	switch e.Kind {
 	case OfsDelta:
 		if at >= size {
-			return e, fmt.Errorf("the entry at offset %d has no end", off)
+			return e, errEntryEnd
 		}
 		c = body[at]
 		at++
 		back := uint64(c & 0x7f)
 		for c&0x80 != 0 {
 			if at >= size {
-				return e, fmt.Errorf("the entry at offset %d has no end", off)
+				return e, errEntryEnd
 			}
 			if back+1 > (1<<64-1)>>7 {
-				return e, fmt.Errorf("the delta at offset %d has its base more than 64 bits away", off)
+				return e, errors.New("delta has its base more than 64 bits away")
 			}
 			c = body[at]
 			at++
 			back = (back+1)<<7 | uint64(c&0x7f)
 		}
 		if back == 0 || back > off-packHeaderLen {
-			return e, fmt.Errorf("the delta at offset %d has its base %d bytes before, outside the pack", off, back)
+			return e, fmt.Errorf("delta has its base %d bytes before it, which is not in the pack", back)
 		}
 		e.Base = off - back
 	case RefDelta:
 		e.Ref = at
 		at += uint64(hashSize)
 	case 0, 5:
-		return e, fmt.Errorf("the entry at offset %d is of kind %d, which does not exist", off, e.Kind)
+		return e, fmt.Errorf("entry is of kind %d, which does not exist", e.Kind)
 	}
 	if at >= size {
-		return e, fmt.Errorf("the entry at offset %d has no end", off)
+		return e, errEntryEnd
 	}
 	e.Data = at
 	return e, nil

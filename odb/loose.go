@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"sync"
 
+	"refaudit/finding"
 	"refaudit/internal/inflate"
 	"refaudit/oid"
 )
@@ -131,6 +132,11 @@ func loosePath(id *oid.ID) string {
 	hex := id.AppendHex(b[1:1])
 	b[0], b[1], b[2] = hex[0], hex[1], '/'
 	return string(b[:len(hex)+1])
+}
+
+// looseFault places an error in a loose object.
+func (s *Store) looseFault(id *oid.ID, err error) error {
+	return damaged(finding.Pos{File: s.label(loosePath(id))}, err)
 }
 
 // A loose object is a zlib stream of its header and its content. git lets the header have at most

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"refaudit/finding"
 	"refaudit/internal/vfs"
@@ -34,61 +33,39 @@ func (l *look) mendAll(ctx context.Context, missing, failed []int32) error {
 	return nil
 }
 
-// mend answers for an object from any of its copies, and for its parts from copies of those.
+// mend answers for an object from any of its copies, and for its parts from copies of those. It
+// is damaged only if every copy was looked at.
 func (w *worker) mend(id *oid.ID) oid.Fact {
 	sites, blind := w.view.sites(id)
+	if len(sites) == 0 && blind == nil {
+		return oid.Fact{State: oid.Absent}
+	}
 	bad := oid.Fact{State: oid.Unreadable}
-	var unlooked error // a copy that could not be looked at may be sound
 	for _, s := range sites {
 		fact := w.readSite(s, id)
 		if fact.State == oid.Present {
 			return fact
 		}
-		if !isDamage(fact.Err) {
-			unlooked = fact.Err
+		if !isDamage(fact.Err) && blind == nil {
+			blind = fact.Err
 		}
 		if bad.Err == nil {
 			bad.Err = fact.Err
 		}
 		bad.Kind = max(bad.Kind, fact.Kind)
 	}
-	if len(sites) == 0 {
-		if blind != nil {
-			bad.Err = fmt.Errorf("%w: %w", ErrNotLooked, blind)
-			return bad
-		}
-		return oid.Fact{State: oid.Absent}
+	fact := mended(w.view, w.db.format, id)
+	if fact.State == oid.Present {
+		return fact
 	}
-	if unlooked != nil {
-		bad.Err = unlooked
-		return bad
+	bad.Kind = max(bad.Kind, fact.Kind)
+	switch {
+	case blind != nil:
+		bad.Err = notLooked(blind)
+	case len(sites) > 1:
+		bad.Err = fmt.Errorf("%w (its other copies, %d, are damaged too)", bad.Err, len(sites)-1)
 	}
-	bad.Err = &finding.Corrupt{ID: finding.TagUnreadable, Err: bad.Err}
-	if len(sites) > 1 {
-		bad.Err = fmt.Errorf("%w (and each of its %d other copies is damaged too)", bad.Err, len(sites)-1)
-	}
-	kind, err := newMender(w.view, w.db.format, deltaLimit).kind(id)
-	if err != nil {
-		return bad
-	}
-	if bad.Kind = kind; kind != oid.Tag {
-		return oid.Fact{State: oid.Present, Kind: kind}
-	}
-	_, content, err := newMender(w.view, w.db.format, deltaLimit).content(id)
-	if err != nil {
-		return bad
-	}
-	target, claims, err := parseTag(w.db.format, content, int64(len(content)), int64(bytes.LastIndexByte(content, '\n')))
-	if err != nil {
-		return bad
-	}
-	return oid.Fact{State: oid.Present, Kind: oid.Tag, Target: target, Claims: claims}
-}
-
-// isDamage tells bytes that are wrong from bytes that could not be had.
-func isDamage(err error) bool {
-	_, path := errors.AsType[*fs.PathError](err)
-	return !path && !errors.Is(err, vfs.ErrFault) && !errors.Is(err, ErrTooLarge)
+	return bad
 }
 
 // readSite reads one copy.
@@ -105,6 +82,27 @@ func (w *worker) readSite(s site, id *oid.ID) (fact oid.Fact) {
 		return oid.Fact{State: oid.Unreadable, Err: fmt.Errorf("%s: %w", s.label(id), err)}
 	}
 	return fact
+}
+
+// mended is what can be said of an object when parts of its chain come from elsewhere.
+func mended(v *view, f oid.Format, id *oid.ID) (fact oid.Fact) {
+	kind, err := newMender(v, f, deltaLimit).kind(id)
+	if err != nil || kind != oid.Tag {
+		return oid.Fact{State: stateOf(err), Kind: kind}
+	}
+	_, content, err := newMender(v, f, deltaLimit).content(id)
+	if err == nil {
+		fact.Target, fact.Claims, err = parseTag(f, content, int64(len(content)), int64(bytes.LastIndexByte(content, '\n')))
+	}
+	fact.State, fact.Kind = stateOf(err), kind
+	return fact
+}
+
+func stateOf(err error) oid.State {
+	if err != nil {
+		return oid.Unreadable
+	}
+	return oid.Present
 }
 
 // mender puts an object together when parts of the packs that hold it are damaged: a base that is
@@ -200,7 +198,7 @@ func (m *mender) content(id *oid.ID) (kind oid.Kind, content []byte, err error) 
 			kind, content, err = m.packed(s.pack, s.off)
 		}
 		if err == nil && m.format.Object(kind.String(), content) != *id {
-			err = fmt.Errorf("%s: object %w", s.label(id), errHash)
+			err = damaged(finding.Pos{File: s.label(id)}, errHash)
 		}
 		return err
 	})

@@ -130,7 +130,7 @@ func (p *Pack) Entry(off uint64) (Entry, error) {
 	}
 	e, err := parseEntry(body, off, p.store.format.Size())
 	if err != nil {
-		return e, p.errorf("%w", err)
+		return e, p.fault(off, err)
 	}
 	return e, nil
 }
@@ -195,8 +195,9 @@ func (p *Pack) idAt(off uint64) (id oid.ID, ok bool) {
 	return id, ok
 }
 
-func (p *Pack) errorf(format string, args ...any) error {
-	return fmt.Errorf("%s: %w", p.store.label(p.File("pack")), fmt.Errorf(format, args...))
+// fault places an error at an offset in the pack.
+func (p *Pack) fault(off uint64, err error) error {
+	return damaged(finding.Pos{File: p.store.label(p.File("pack")), Offset: int64(off), Placed: true}, err)
 }
 
 func (p *Pack) close() error {

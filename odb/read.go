@@ -64,7 +64,7 @@ func (v *view) read(id *oid.ID, f oid.Format, limit int64) (kind oid.Kind, conte
 func (v *view) readAny(id *oid.ID, f oid.Format, limit int64) (oid.Kind, []byte, error) {
 	if sites, err := v.sites(id); len(sites) == 0 {
 		if err != nil {
-			return 0, nil, fmt.Errorf("%w: %w", ErrNotLooked, err)
+			return 0, nil, notLooked(err)
 		}
 		return 0, nil, ErrAbsent
 	}
@@ -74,7 +74,7 @@ func (v *view) readAny(id *oid.ID, f oid.Format, limit int64) (oid.Kind, []byte,
 // readLoose is the kind and content of a loose object. Whether it hashes to its name is not checked.
 func readLoose(s *Store, id *oid.ID, limit int64) (oid.Kind, []byte, error) {
 	fail := func(err error) (oid.Kind, []byte, error) {
-		return 0, nil, fmt.Errorf("%s: %w", s.label(loosePath(id)), err)
+		return 0, nil, s.looseFault(id, err)
 	}
 	var z inflate.Inflater
 	var buf []byte

@@ -95,11 +95,11 @@ func (r *Reader) apply(p *Pack, l *link, base []byte, work *uint64) ([]byte, err
 		err = fmt.Errorf("chain of deltas that make %d bytes %w of %d", *work, ErrTooLarge, uint64(workLimit))
 	}
 	if err != nil {
-		return nil, p.errorf("%v: %w", l, err)
+		return nil, p.fault(l.off, err)
 	}
 	out := r.bases.buffer(int(to))
 	if err := applyDelta(out, base, code); err != nil {
-		return nil, p.errorf("%v: %w", l, err)
+		return nil, p.fault(l.off, err)
 	}
 	return out, nil
 }
@@ -107,11 +107,11 @@ func (r *Reader) apply(p *Pack, l *link, base []byte, work *uint64) ([]byte, err
 // inflate is what an entry's zlib stream holds, in a buffer that alloc gives.
 func (r *Reader) inflate(p *Pack, l *link, alloc func(int) []byte) ([]byte, error) {
 	if l.entry.Size > r.limit {
-		return nil, p.errorf("%v: %d bytes %w of %d", l, l.entry.Size, ErrTooLarge, r.limit)
+		return nil, p.fault(l.off, fmt.Errorf("entry of %d bytes %w of %d", l.entry.Size, ErrTooLarge, r.limit))
 	}
 	src := p.body.value[l.entry.Data:]
 	if err := plausible(l.entry.Size, len(src)); err != nil {
-		return nil, p.errorf("%v: %w", l, err)
+		return nil, p.fault(l.off, err)
 	}
 	dst := alloc(int(l.entry.Size))
 	run := r.z.Inflate
@@ -119,7 +119,7 @@ func (r *Reader) inflate(p *Pack, l *link, alloc func(int) []byte) ([]byte, erro
 		run = r.z.InflateChecked
 	}
 	if _, err := run(dst, src); err != nil {
-		return nil, p.errorf("%v: %w", l, err)
+		return nil, p.fault(l.off, err)
 	}
 	return dst, nil
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/sha1"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 
@@ -40,7 +39,7 @@ type tagReader struct {
 func (r *tagReader) packed(p *Pack, off uint64, e *Entry, id *oid.ID) oid.Fact {
 	target, claims, err := r.readPacked(p, off, e, id)
 	if err != nil {
-		return oid.Fact{State: oid.Unreadable, Kind: oid.Tag, Err: p.errorf("tag at offset %d: %w", off, err)}
+		return oid.Fact{State: oid.Unreadable, Kind: oid.Tag, Err: p.fault(off, err)}
 	}
 	return oid.Fact{State: oid.Present, Kind: oid.Tag, Target: target, Claims: claims}
 }
@@ -153,7 +152,7 @@ func hashOf(f oid.Format, b []byte) (sum [oid.MaxSize]byte) {
 func (r *tagReader) loose(s *Store, id *oid.ID) oid.Fact {
 	kind, target, claims, err := r.readLoose(s, id)
 	if err != nil {
-		return oid.Fact{State: oid.Unreadable, Kind: kind, Err: fmt.Errorf("%s: %w", s.label(loosePath(id)), err)}
+		return oid.Fact{State: oid.Unreadable, Kind: kind, Err: s.looseFault(id, err)}
 	}
 	return oid.Fact{State: oid.Present, Kind: kind, Target: target, Claims: claims}
 }
