@@ -1,6 +1,10 @@
 package packed
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"refaudit/oid"
+)
 
 const (
 	ones  = 0x0101010101010101
@@ -25,4 +29,35 @@ func decodeHex(dst, src []byte) (ok, upper bool) {
 		binary.LittleEndian.PutUint32(dst, uint32(v|v>>16))
 	}
 	return wrong == 0, capital != 0
+}
+
+// decodeLower is decodeHex for lower-case digits alone, of an id of 20 or 32 bytes: twice as fast.
+func decodeLower(dst, src []byte) bool {
+	if len(dst) == oid.MaxSize {
+		wrong := lower16(dst, src) | lower16(dst[8:], src[16:]) | lower16(dst[16:], src[32:]) | lower16(dst[24:], src[48:])
+		return wrong == 0
+	}
+	v, wrong := lower8(binary.LittleEndian.Uint64(src[32:40]))
+	wrong |= lower16(dst, src) | lower16(dst[8:], src[16:])
+	binary.LittleEndian.PutUint32(dst[16:], v)
+	return wrong == 0
+}
+
+func lower16(dst, src []byte) uint64 {
+	_ = src[15]
+	a, wrongA := lower8(binary.LittleEndian.Uint64(src))
+	b, wrongB := lower8(binary.LittleEndian.Uint64(src[8:]))
+	binary.LittleEndian.PutUint64(dst, uint64(a)|uint64(b)<<32)
+	return wrongA | wrongB
+}
+
+// lower8 decodes eight digits. No byte carries into its neighbour unless one is no digit, and then
+// what comes out is not the ten to fifteen that a letter stands for, or the nine at most of a digit.
+func lower8(x uint64) (v uint32, wrong uint64) {
+	letter := x >> 6 & ones
+	d := x - '0'*ones - letter*('a'-'0'-10)
+	wrong = d&(0xf0*ones) | ((d+6*ones)>>4^letter)&ones
+	d = (d<<4 | d>>8) & evens
+	d = (d | d>>8) & 0x0000ffff0000ffff
+	return uint32(d | d>>16), wrong
 }

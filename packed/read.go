@@ -59,22 +59,26 @@ func Read(r io.ReaderAt, size int64, f oid.Format, opts Options, report func(fin
 
 // A scan is one call of Read.
 type scan struct {
-	r         io.ReaderAt
-	f         oid.Format
-	digits    int // of an id
-	opts      Options
-	report    func(finding.Finding) error
-	each      func(*Entry) error
-	sum       Summary
-	w         *window
-	e         Entry
-	ids       [2][oid.MaxSize]byte // of this entry and the one before, in turn
-	turn      int
-	peel      [oid.MaxSize]byte
-	order     order
-	git       *order // as git sees it, where that differs
-	errors    bool   // git has reported an error
-	afterLong bool   // the record before was a line that fits into no window
+	r       io.ReaderAt
+	f       oid.Format
+	digits  int // of an id
+	opts    Options
+	report  func(finding.Finding) error
+	each    func(*Entry) error
+	sum     Summary
+	w       *window
+	e       *Entry // the one at hand
+	entries [2]struct {
+		Entry
+		id [oid.MaxSize]byte
+	} // this and the one before, in turn
+	turn     int
+	peel     [oid.MaxSize]byte
+	order    order
+	plain    bool   // the name before is valid and lies in refs/
+	git      *order // as git sees it, where that differs
+	errors   bool   // git has reported an error
+	longLine int    // number of the last line that fits into no window
 }
 
 func newScan(r io.ReaderAt, size int64, f oid.Format, opts Options, report func(finding.Finding) error, each func(*Entry) error) *scan {
@@ -105,35 +109,22 @@ func (s *scan) run() error {
 	} else if err := s.headerMissing(); err != nil {
 		return err
 	}
-	for s.w.next(&rec) {
-		if err := s.record(&rec); err != nil {
+	for {
+		took, err := s.quick()
+		if !took && err == nil {
+			if !s.w.next(&rec) {
+				return nil
+			}
+			err = s.record(&rec)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
-// record judges one line, and the ^ line below it.
+// record judges one line, and the ^ line below it, in git's order.
 func (s *scan) record(rec *record) error {
-	line, n := rec.ref, s.digits
-	if !rec.ended || rec.long || len(line) <= n || line[n] != ' ' {
-		return s.odd(rec)
-	}
-	id := s.ids[s.turn][:s.f.Size()]
-	ok, upper := decodeHex(id, line[:n])
-	name := line[n+1:]
-	if !ok || upper || !refname.Valid(name, 0) {
-		return s.odd(rec)
-	}
-	e := &s.e
-	*e = Entry{Name: name, OID: id, Line: rec.line, Offset: rec.off, Length: rec.refLen}
-	return s.entry(rec)
-}
-
-// odd judges a line that is not as git writes it, in git's order.
-func (s *scan) odd(rec *record) error {
-	long := s.afterLong
-	s.afterLong = rec.long
 	if !rec.ended {
 		line, off, text := rec.line, rec.off, rec.ref
 		if rec.peelLen > 0 {
@@ -146,14 +137,15 @@ func (s *scan) odd(rec *record) error {
 	line, n := rec.ref, s.digits
 	switch {
 	case rec.long:
+		s.longLine = rec.line
 		return s.malformed(rec, "", "line of %d bytes is too long to be a ref", rec.refLen)
 	case len(line) > 0 && line[0] == '^':
-		if long { // it belongs to that line
+		if s.longLine == rec.line-1 && s.longLine > 0 { // it belongs to that line
 			return s.peelOfMalformed(rec.line, rec.off, rec.refLen, line)
 		}
 		return s.orphans(rec)
 	}
-	id := s.ids[s.turn][:s.f.Size()]
+	id := s.entries[s.turn].id[:s.f.Size()]
 	var ok, upper bool
 	if len(line) >= n {
 		ok, upper = decodeHex(id, line[:n])
@@ -165,7 +157,8 @@ func (s *scan) odd(rec *record) error {
 		rest := gitString(line[n:])
 		return s.malformed(rec, fmt.Sprintf("has no space after oid '%x' but with '%s'", id, rest), "%s", s.describe(line))
 	}
-	e := &s.e
+	e := &s.entries[s.turn].Entry
+	s.e = e
 	*e = Entry{Name: line[n+1:], OID: id, Line: rec.line, Offset: rec.off, Length: rec.refLen}
 	if upper {
 		e.Style |= UpperHex
@@ -184,7 +177,7 @@ func (s *scan) odd(rec *record) error {
 
 // entry finishes and hands out an entry whose ref line has been read.
 func (s *scan) entry(rec *record) error {
-	e := &s.e
+	e := s.e
 	if rec.peelLen > 0 {
 		if err := s.readPeel(rec); err != nil {
 			return err
@@ -209,6 +202,7 @@ func (s *scan) entry(rec *record) error {
 	if s.git != nil {
 		s.git.add(e.Name, e.Line, e.Offset, e.Length)
 	}
+	s.plain = e.Style&(BadName|OutsideRefs) == 0
 	s.sum.Refs++
 	s.turn ^= 1
 	if s.each == nil {
@@ -233,7 +227,7 @@ func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\
 
 // readPeel reads the ^ line of the entry at hand.
 func (s *scan) readPeel(rec *record) error {
-	e := &s.e
+	e := s.e
 	e.PeelLine, e.PeelOffset, e.PeelLength = rec.line+1, rec.off+rec.refLen, rec.peelLen
 	peel, upper, err := s.parsePeel(rec.line+1, e.PeelOffset, rec.peelLen, rec.peel)
 	if err != nil {

@@ -116,7 +116,7 @@ func quote(b []byte) string {
 
 // badName reports the name of the entry at hand. lost tells that no ref can be told from it.
 func (s *scan) badName(rec *record) (lost bool, err error) {
-	e := &s.e
+	e := s.e
 	name := cString(e.Name)
 	s.sum.Damaged = true
 	if len(name) < len(e.Name) {
@@ -154,7 +154,7 @@ func (s *scan) badName(rec *record) (lost bool, err error) {
 }
 
 func (s *scan) malformedName(rec *record, id finding.ID, gitText, format string) error {
-	e := &s.e
+	e := s.e
 	f := finding.New(id, s.pos(rec.line, rec.off, rec.refLen), format, quote(e.Name))
 	f.Ref, f.OID = finding.RefName(e.Name), oid.FromBytes(s.f, e.OID)
 	f.GitText = gitText
@@ -218,7 +218,7 @@ func (s *scan) badPeel(line int, off, length int64, gitText, message string) err
 
 // style reports what git reads at the entry at hand, and other readers perhaps not.
 func (s *scan) style() error {
-	e := &s.e
+	e := s.e
 	if !e.Style.Canonical() {
 		s.sum.Odd++
 	}
@@ -249,7 +249,7 @@ func (s *scan) disorder(c int) error {
 	if c > 0 || s.order.fell != 0 { // then they are all looked for at the end
 		return nil
 	}
-	return s.duplicate(&s.e, s.order.first, bytes.Equal(s.ids[0][:s.f.Size()], s.ids[1][:s.f.Size()]))
+	return s.duplicate(s.e, s.order.first, s.entries[0].id == s.entries[1].id)
 }
 
 // duplicate reports an entry whose name stood at another line before.

@@ -39,9 +39,19 @@ var lockSuffix = []byte(".lock")
 // Valid tells whether git accepts name: at least two components (one with AllowOneLevel), none of
 // them empty, beginning with ".", or ending in ".lock"; no "..", no "@{", no space, control byte or
 // any of ~^:?[\ and "*"; not "@" alone; no "." at the end.
-func Valid(name []byte, flags Flags) bool {
-	start, components := 0, 1
-	for i, c := range name {
+func Valid(name []byte, flags Flags) bool { return valid(name, 0, flags) }
+
+// ValidTail is Valid without flags for a name of which a part is known: what stands before from ends in a
+// slash, and some valid name begins with it. In a sorted list that is most of each name.
+func ValidTail(name []byte, from int) bool { return valid(name, from, 0) }
+
+func valid(name []byte, from int, flags Flags) bool {
+	start, components := from, 1
+	if from > 0 {
+		components = 2
+	}
+	for i := from; i < len(name); i++ {
+		c := name[i]
 		switch class[c] {
 		case plain:
 		case slash:
