@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"path"
 	"strings"
 
 	"refaudit/oid"
@@ -112,7 +113,7 @@ type Finding struct {
 }
 
 // Fingerprint is the same for the same problem in every scan of the repository,
-// and differs between problems: it covers what is wrong, not how it is worded or where the bytes lie by now.
+// and differs between problems: of a ref's object it covers what is wrong, not how it is worded or where the bytes lie by now.
 func (f *Finding) Fingerprint() string {
 	h := sha256.New()
 	part := func(s string) {
@@ -126,9 +127,13 @@ func (f *Finding) Fingerprint() string {
 	part(string(f.Ref))
 	part(f.OID.String())
 	part(f.Cached.String())
-	part(f.File)
-	if f.Ref == "" { // nothing but its place tells it from its like
+	if f.Ref != "" { // the table that has the record changes with each compaction
+		part(path.Dir(f.File))
+	} else { // nothing but its place tells it from its like
+		part(f.File)
 		part(fmt.Sprint(f.Line, f.Offset, f.Block))
+	}
+	if f.Ref == "" || f.OID == (oid.ID{}) { // what is wrong with a name or a file, only the message says
 		part(f.Message)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])

@@ -228,6 +228,11 @@ func TestFingerprintStaysForTheSameProblem(t *testing.T) {
 			t.Errorf("another %s, another fingerprint", name)
 		}
 	}
+	before, after := sample(), sample()
+	before.File, after.File = "reftable/a.ref", "reftable/b.ref"
+	if before.Fingerprint() != after.Fingerprint() {
+		t.Error("another fingerprint after a compaction")
+	}
 }
 
 func TestFingerprintDiffersBetweenProblems(t *testing.T) {
@@ -252,6 +257,8 @@ func TestFingerprintDiffersBetweenProblems(t *testing.T) {
 	add("another peel", func(f *Finding) { f.Cached = f.OID })
 	add("another store", func(f *Finding) { f.File = "reftable/a.ref" })
 	add("repository and ref divided elsewhere", func(f *Finding) { f.Repo, f.Ref = "/srv/git/a.gitr", "efs/tags/v1" })
+	add("no object", func(f *Finding) { f.OID = oid.ID{} })
+	add("no object, another message", func(f *Finding) { f.OID, f.Message = oid.ID{}, "something else" })
 	add("no ref", func(f *Finding) { f.Ref = "" })
 	add("no ref, another line", func(f *Finding) { f.Ref, f.Line = "", 13 })
 	add("no ref, another offset", func(f *Finding) { f.Ref, f.Offset = "", 735 })

@@ -11,8 +11,8 @@ import (
 )
 
 // batchSize is how many refs are judged at once: enough that their objects can be visited in
-// the order of the packs, few enough that the memory for them doesn't count.
-const batchSize = 1 << 15
+// the order of the packs, few enough that a batch stays in the processor's cache.
+const batchSize = 1 << 13
 
 // batch is a number of records on their way from the ref store to the judge, and what the
 // store itself had to say of them: so findings come out in the same order each time.
@@ -20,34 +20,53 @@ type batch struct {
 	bytes []byte // names and peels, one after another
 	recs  []record
 	ids   []oid.ID // of recs, in order
+	files []string // that the records stand in
 	found []finding.Finding
 }
 
 // record is a refstore.Ref whose bytes lie in the batch.
 type record struct {
-	name, nameEnd int
-	peelEnd       int // the peel follows the name
-	pos, peelPos  finding.Pos
-	promise       peel.Promise
-	source        refstore.Source
-	hidden        bool
+	offset, block   int64  // finding.Pos of the record
+	peelOffset      int64  // of the line that caches the peel
+	length          uint32 // at most that of a window of packed-refs
+	peelLength      uint32
+	line, peelLine  int32
+	name            uint32 // where it begins in bytes
+	nameEnd         uint32 // the peel follows the name
+	peelEnd         uint32
+	file            uint16
+	promise         peel.Promise
+	source          refstore.Source
+	hidden, blocked bool
 }
 
 func (b *batch) reset() {
-	b.bytes, b.recs, b.ids = b.bytes[:0], b.recs[:0], b.ids[:0]
+	b.bytes, b.recs, b.ids, b.files = b.bytes[:0], b.recs[:0], b.ids[:0], b.files[:0]
 	clear(b.found)
 	b.found = b.found[:0]
 }
 
-func (b *batch) full() bool { return len(b.recs) == batchSize || len(b.found) == batchSize }
+// maxBatchBytes ends a batch of long names early.
+const maxBatchBytes = 16 << 20
+
+func (b *batch) full() bool {
+	return len(b.recs) == batchSize || len(b.found) == batchSize || len(b.bytes) >= maxBatchBytes
+}
 
 func (b *batch) add(f oid.Format, r *refstore.Ref) {
-	c := record{name: len(b.bytes), pos: r.Pos, peelPos: r.PeelPos, promise: r.Promise, source: r.Source, hidden: r.Hidden}
+	if n := len(b.files); n == 0 || b.files[n-1] != r.Pos.File {
+		b.files = append(b.files, r.Pos.File)
+	}
+	name := len(b.bytes)
 	b.bytes = append(b.bytes, r.Name...)
-	c.nameEnd = len(b.bytes)
+	nameEnd := len(b.bytes)
 	b.bytes = append(b.bytes, r.Peel...)
-	c.peelEnd = len(b.bytes)
-	b.recs = append(b.recs, c)
+	b.recs = append(b.recs, record{
+		offset: r.Pos.Offset, length: uint32(r.Pos.Length), line: int32(r.Pos.Line), block: r.Pos.Block, blocked: r.Pos.Blocked,
+		peelOffset: r.PeelPos.Offset, peelLength: uint32(r.PeelPos.Length), peelLine: int32(r.PeelPos.Line),
+		name: uint32(name), nameEnd: uint32(nameEnd), peelEnd: uint32(len(b.bytes)),
+		file: uint16(len(b.files) - 1), promise: r.Promise, source: r.Source, hidden: r.Hidden,
+	})
 	b.ids = append(b.ids, oid.FromBytes(f, r.OID))
 }
 
@@ -59,6 +78,17 @@ func (b *batch) peelOf(c *record) []byte {
 		return nil
 	}
 	return b.bytes[c.nameEnd:c.peelEnd]
+}
+
+func (b *batch) posOf(c *record) finding.Pos {
+	return finding.Pos{File: b.files[c.file], Line: int(c.line), Offset: c.offset, Length: int64(c.length), Block: c.block, Placed: true, Blocked: c.blocked}
+}
+
+// peelPosOf is where the peel is cached: in a line of its own, or in the record.
+func (b *batch) peelPosOf(c *record) finding.Pos {
+	p := b.posOf(c)
+	p.Line, p.Offset, p.Length = int(c.peelLine), c.peelOffset, int64(c.peelLength)
+	return p
 }
 
 // errStopped ends the reading of a store when its judge has stopped.

@@ -51,7 +51,7 @@ func (l *look) judgeBatch(ctx context.Context, b *batch) error {
 // judgeRecord says all that is wrong with one record.
 func (l *look) judgeRecord(ctx context.Context, b *batch, r *record, h peel.Handle) error {
 	v := l.judge.Verdict(h)
-	base := finding.Finding{Ref: finding.RefName(b.nameOf(r)), OID: l.judge.ID(h), Pos: r.pos}
+	base := finding.Finding{Ref: finding.RefName(b.nameOf(r)), OID: l.judge.ID(h), Pos: b.posOf(r)}
 	if raw := b.peelOf(r); raw != nil {
 		base.Cached = oid.FromBytes(l.format, raw)
 	}
@@ -71,7 +71,7 @@ func (l *look) judgeRecord(ctx context.Context, b *batch, r *record, h peel.Hand
 	f.ID, f.Severity, f.Expected, f.Cause, f.Message = w.ID, w.Severity, w.Expected, w.Cause, w.Message
 	f.Fixable = w.Mend && !r.hidden
 	if f.Cached != (oid.ID{}) {
-		f.Pos = r.peelPos
+		f.Pos = b.peelPosOf(r)
 		if f.Cause == "" || f.Cause == finding.CauseHexFlip {
 			if err := l.findCause(ctx, &f, r, &v); err != nil {
 				return err

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"refaudit/finding"
-	"refaudit/reports"
 )
 
 // Level is how deep an audit looks.
@@ -39,6 +38,16 @@ func ParseLevel(word string) (Level, error) {
 	return 0, fmt.Errorf("no level %q: there are quick, standard and deep", word)
 }
 
+// State is how the audit of a repository ended.
+type State string
+
+// The states: nothing worth a warning, findings, and something that could not be looked at.
+const (
+	Clean      State = "clean"
+	Found      State = "findings"
+	Incomplete State = "incomplete"
+)
+
 // Options of an audit.
 type Options struct {
 	Level       Level
@@ -50,7 +59,7 @@ type Options struct {
 
 // Result is how the audit of one repository ended.
 type Result struct {
-	State      reports.State
+	State      State
 	Refs       int64
 	Peels      int64 // tags in packed-refs and tables whose cached or missing peel was compared
 	Severities map[finding.Severity]int64
@@ -98,11 +107,11 @@ func Repository(ctx context.Context, target *Target, policy *Policy, o Options, 
 	res.Notices = append(append([]string{}, policy.Notices...), policy.Leftovers()...)
 	switch {
 	case len(res.Unread) > 0:
-		res.State = reports.Incomplete
+		res.State = Incomplete
 	case res.Count(finding.Warn) > 0:
-		res.State = reports.Found
+		res.State = Found
 	default:
-		res.State = reports.Clean
+		res.State = Clean
 	}
 	return res, nil
 }

@@ -12,7 +12,6 @@ import (
 	"refaudit/finding"
 	"refaudit/internal/gittest"
 	"refaudit/repo"
-	"refaudit/reports"
 	"refaudit/scan"
 )
 
@@ -132,7 +131,7 @@ func TestAStoreThatCannotBeReadIsNeverClean(t *testing.T) {
 			r := gittest.New(t, gittest.Options{RefFormat: c.format})
 			c.harm(r)
 			res, found := audit(t, r.Path, scan.Standard)
-			if res.State != reports.Incomplete || len(res.Unread) == 0 || res.Count(finding.Error) == 0 {
+			if res.State != scan.Incomplete || len(res.Unread) == 0 || res.Count(finding.Error) == 0 {
 				t.Errorf("%+v %v", res, found)
 			}
 		})

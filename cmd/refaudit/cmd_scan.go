@@ -133,11 +133,11 @@ type result struct {
 // one audits a repository. While others before it are not done, its findings wait in memory;
 // from its turn on they are written as they come.
 func (s *scanning) one(ctx context.Context, one target, turn <-chan struct{}) *result {
-	r := &result{path: one.path, err: one.err}
+	r := &result{path: s.env.abs(one.path), err: one.err}
 	began := s.env.now()
 	if r.err == nil {
 		r.res, r.err = s.audit(ctx, one, func(f *finding.Finding) error {
-			f.Repo = one.path
+			f.Repo = r.path
 			select {
 			case <-turn:
 				if err := s.write(r); err != nil {
@@ -150,7 +150,7 @@ func (s *scanning) one(ctx context.Context, one target, turn <-chan struct{}) *r
 			}
 		})
 	}
-	r.repo = reports.Repository{Repo: one.path, State: r.res.State, Refs: r.res.Refs, Peels: r.res.Peels,
+	r.repo = reports.Repository{Repo: r.path, State: reports.State(r.res.State), Refs: r.res.Refs, Peels: r.res.Peels,
 		Severities: r.res.Severities, Hidden: r.res.Hidden, Duration: s.env.now().Sub(began)}
 	switch {
 	case r.err != nil:

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -24,6 +25,14 @@ type env struct {
 	getenv         func(string) (string, bool)
 	dir            string // the working folder
 	terminal       bool   // stdout is one
+}
+
+// abs makes a path absolute, so that a repository has the same name in every run.
+func (e *env) abs(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(e.dir, path)
 }
 
 func main() {
