@@ -179,7 +179,8 @@ func (v *visit) readLoose(name string, root bool) (looseRef, bool, error) {
 	return looseRef{name: file.Name, value: value, pos: finding.Pos{File: v.place.label(name), Line: 1, Length: int64(len(file.Content)), Placed: true}}, true, err
 }
 
-// referent is what a symbolic link leads to, as git names it.
+// referent is what a symbolic link leads to, as git names it: below the git dir through which the
+// repository was opened, whichever worktree has the link.
 func (v *visit) referent(name, link string) string {
 	path := link
 	if !filepath.IsAbs(path) {
@@ -190,11 +191,7 @@ func (v *visit) referent(name, link string) string {
 	} else if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		path = filepath.Join(dir, filepath.Base(path))
 	}
-	root := v.place.root.Root()
-	if real, err := filepath.EvalSymlinks(root); err == nil {
-		root = real
-	}
-	return loose.Referent(root, path)
+	return loose.Referent(v.repo.GitDir, path)
 }
 
 // overlay goes through the sorted loose refs beside the names of packed-refs.

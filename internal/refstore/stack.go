@@ -101,7 +101,7 @@ func (v *visit) lostList(label, what string) error {
 		"%s, and %d tables lie beside it: %s. Copy reftable/ away and stop every git process first: any running git deletes these tables. "+
 			"Then `refaudit fix --rebuild-tables-list` puts the list together again; %s", what, len(tables), strings.Join(tables, ", "), noGC)
 	f.Severity = finding.Error
-	return v.report(f)
+	return v.broken(f)
 }
 
 func (v *visit) has(name string) bool {
@@ -164,12 +164,21 @@ const noGC = "git sees no refs at all here: do not run gc, `git gc --prune=now` 
 // damaged tells of a stack that git can't read.
 func (v *visit) damaged(id finding.ID, pos finding.Pos, what string) error {
 	v.sum.unread(fmt.Sprintf("%s %s", pos, what))
-	return v.report(finding.New(id, pos, "%s; %s", what, noGC))
+	return v.broken(finding.New(id, pos, "%s; %s", what, noGC))
 }
 
 // cantReadTable tells of a table that is there and can't be looked at. Whoever can't read it sees no refs.
 func (v *visit) cantReadTable(file string, err error) error {
 	label := v.place.label(file)
 	v.sum.unread(fmt.Sprintf("%s: %v", label, err))
-	return v.report(finding.New(finding.ReftableUnreadable, finding.Pos{File: label}, "can't be read: %v; %s", err, noGC))
+	return v.broken(finding.New(finding.ReftableUnreadable, finding.Pos{File: label}, "can't be read: %v; %s", err, noGC))
+}
+
+// broken reports a finding because of which git can't read a stack. Of a worktree's stack git says so
+// in words of its own, which name no id; at that of the main worktree it crashes.
+func (v *visit) broken(f finding.Finding) error {
+	if id, ok := strings.CutPrefix(v.place.prefix, "worktrees/"); ok {
+		f.GitText = "reftable stack for worktree '" + strings.TrimSuffix(id, "/") + "' is broken"
+	}
+	return v.report(f)
 }
