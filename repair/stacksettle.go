@@ -1,0 +1,88 @@
+package repair
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"refaudit/internal/journal"
+)
+
+// settle explains repairs of this stack that were cut short, and clears what they left.
+func (h *holding) settle(open []*journal.Entry) error {
+	for _, e := range open {
+		state, err := h.Repo.state(e.ID)
+		if err != nil {
+			return err
+		}
+		if state != journal.Open {
+			continue // its writer was alive
+		}
+		happened, err := h.happened(e)
+		if err != nil {
+			return h.broken(err)
+		}
+		to := journal.Void
+		if happened {
+			to = journal.Done
+		}
+		cleared, err := h.clear(e)
+		if err != nil {
+			return err
+		}
+		if err := h.Repo.close(e, to); err != nil {
+			return err
+		}
+		h.notice("%s: %s", h.Label, explained(e, to, cleared))
+	}
+	return nil
+}
+
+// listedAll tells whether the list has all tables that an entry put there.
+func (h *holding) listedAll(e *journal.Entry) bool {
+	return len(e.Listed) > 0 && !slices.ContainsFunc(e.Listed, func(n string) bool { return !slices.Contains(h.names, n) })
+}
+
+// happened tells whether a repair of this stack was published: its tables are listed or, should
+// they have been compacted since, its records read as it meant them to.
+func (h *holding) happened(e *journal.Entry) (bool, error) {
+	if h.listedAll(e) {
+		return true, nil
+	}
+	for _, rec := range e.Records {
+		r, found, err := h.stack.newest(h.Repo.Format, []byte(rec.Ref))
+		if err != nil {
+			return false, err
+		}
+		asBefore := found && r.value == rec.OID && r.peel == rec.Before
+		if asBefore && (rec.Before != rec.After || rec.Deleted) {
+			return false, nil
+		}
+	}
+	return len(e.Records) > 0, nil
+}
+
+// clear removes the files that a repair has made and that are listed nowhere, and the tables
+// that it took from the list and had no time to remove.
+func (h *holding) clear(e *journal.Entry) (n int, err error) {
+	var left []string
+	files := slices.Clone(e.Made)
+	if h.listedAll(e) {
+		files = append(files, e.Gone...)
+	}
+	for _, name := range files {
+		if name != filepath.Base(name) || slices.Contains(h.names, name) {
+			continue
+		}
+		if _, err := h.Repo.FS.Lstat(filepath.Join(h.Dir, name)); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		left = append(left, name)
+	}
+	if err := h.remove(left); err != nil {
+		return 0, fmt.Errorf("%s: clear what repair %s has left: %w", h.Label, e.ID, err)
+	}
+	return len(left), nil
+}
