@@ -91,24 +91,32 @@ func (p *Packed) refused(err error) error {
 // Fix mends the file under git's lock. What is not as it was when it was wanted is left.
 func (p *Packed) Fix(ctx context.Context, wanted []Wanted, st Structure, brake Brake) (*Outcome, error) {
 	return p.hold(ctx, func(h *packedHold) error {
-		src, err := openSource(p.Repo.FS, h.path)
-		if err != nil {
-			return fmt.Errorf("%s: %w", p.Label, err)
-		}
-		defer src.Close()
-		plan, err := p.planPacked(ctx, src, byName(wanted), st, p.Repo.judged, brake)
-		if err != nil {
-			return p.refused(err)
-		}
-		h.out.Left = append(h.out.Left, plan.left...)
-		if plan.empty() {
-			return nil
-		}
-		h.out.Structure = plan.structure
-		return h.replace(ctx, src, plan.changes, "", func(w io.Writer) error {
-			_, err := packed.Rewrite(w, src.at(), src.info.Size, p.Repo.Format, plan.plan)
-			return err
-		})
+		return h.withSource(func(src *source) error { return h.mend(ctx, src, wanted, st, p.Repo.judged, brake, "") })
+	})
+}
+
+func (h *packedHold) withSource(fn func(*source) error) error {
+	src, err := openSource(h.Repo.FS, h.path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", h.Label, err)
+	}
+	return errors.Join(fn(src), src.Close())
+}
+
+// mend plans and makes a change of single records and of the structure.
+func (h *packedHold) mend(ctx context.Context, src *source, wanted []Wanted, st Structure, decide decider, brake Brake, undoes string) error {
+	plan, err := h.planPacked(ctx, src, byName(wanted), st, decide, brake)
+	if err != nil {
+		return h.refused(err)
+	}
+	h.out.Left = append(h.out.Left, plan.left...)
+	if plan.empty() {
+		return nil
+	}
+	h.out.Structure = plan.structure
+	return h.replace(ctx, src, plan.changes, undoes, func(w io.Writer) error {
+		_, err := packed.Rewrite(w, src.at(), src.info.Size, h.Repo.Format, plan.plan)
+		return err
 	})
 }
 

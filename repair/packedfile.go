@@ -243,11 +243,11 @@ func (p *Packed) decidePeels(ctx context.Context, l *packedLook, wanted map[stri
 	if len(entries) == 0 {
 		return nil
 	}
-	ids := make([]oid.ID, len(entries))
+	refs := make([]subject, len(entries))
 	for i := range entries {
-		ids[i] = entries[i].oid
+		refs[i] = subject{entries[i].name, entries[i].oid}
 	}
-	decisions, err := decide(ctx, ids)
+	decisions, err := decide(ctx, refs)
 	if err != nil {
 		return err
 	}

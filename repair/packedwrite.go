@@ -51,7 +51,7 @@ func (h *packedHold) replace(ctx context.Context, src *source, changes []Change,
 	if err := h.readBack(ctx, e, after, write); err != nil {
 		return err
 	}
-	if err := h.Repo.Journal.Settle(e.ID, journal.Open, journal.Done); err != nil {
+	if err := h.Repo.close(e, journal.Done); err != nil {
 		h.notice("the journal's entry %s stays open: %v", e.ID, err)
 	}
 	return nil

@@ -134,11 +134,17 @@ type decision struct {
 	absent bool   // none because an object of the chain is absent
 }
 
-// decider decides for a batch of objects, in their order.
-type decider func(ctx context.Context, ids []oid.ID) ([]decision, error)
+// subject is a ref of which the peel is to be decided.
+type subject struct {
+	name string
+	id   oid.ID
+}
+
+// decider decides for a batch of refs, in their order.
+type decider func(ctx context.Context, refs []subject) ([]decision, error)
 
 // judged looks at the objects afresh.
-func (r *Repo) judged(ctx context.Context, ids []oid.ID) (out []decision, err error) {
+func (r *Repo) judged(ctx context.Context, refs []subject) (out []decision, err error) {
 	db, err := r.Objects()
 	if err != nil {
 		return nil, err
@@ -146,6 +152,10 @@ func (r *Repo) judged(ctx context.Context, ids []oid.ID) (out []decision, err er
 	defer func() { err = errors.Join(err, db.Close()) }()
 	j := peel.NewJudge(db)
 	j.AbsenceUnknown = db.Absence()
+	ids := make([]oid.ID, len(refs))
+	for i := range refs {
+		ids[i] = refs[i].id
+	}
 	handles, err := j.Learn(ctx, ids, nil)
 	if err != nil {
 		return nil, err

@@ -44,15 +44,14 @@ func (r *Repo) state(id string) (journal.State, error) {
 	return s, err
 }
 
-// close settles an open entry, and with it the one that it has taken back.
+// close settles an open entry, and before it the one that it has taken back.
 func (r *Repo) close(e *journal.Entry, to journal.State) error {
-	if err := r.Journal.Settle(e.ID, journal.Open, to); err != nil {
-		return err
-	}
 	if to == journal.Done && e.Undoes != "" {
-		return r.markUndone(e.Undoes)
+		if err := r.markUndone(e.Undoes); err != nil {
+			return err
+		}
 	}
-	return nil
+	return r.Journal.Settle(e.ID, journal.Open, to)
 }
 
 // markUndone closes an entry that another has taken back.

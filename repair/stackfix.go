@@ -16,7 +16,6 @@ import (
 	"refaudit/internal/journal"
 	"refaudit/internal/lockfile"
 	"refaudit/internal/vfs"
-	"refaudit/oid"
 	"refaudit/reftable"
 )
 
@@ -110,28 +109,27 @@ func (r *Repo) perm(like vfs.Info) lockfile.Perm {
 // Fix gives records their right peels in one new table on top of the stack. What is not as it
 // was when it was wanted is left.
 func (s *Stack) Fix(ctx context.Context, wanted []Wanted, brake Brake) (*Outcome, error) {
-	return s.set(ctx, wanted, s.Repo.judged, brake, "")
-}
-
-// set is Fix with the decisions made by decide; undoes names the entry that is taken back.
-func (s *Stack) set(ctx context.Context, wanted []Wanted, decide decider, brake Brake, undoes string) (*Outcome, error) {
-	out, err := s.hold(ctx, func(h *holding) error {
-		changes, err := h.plan(ctx, wanted, decide, brake)
-		if err != nil || len(changes) == 0 {
-			return err
-		}
-		return h.publish(ctx, changes, undoes)
-	})
+	out, err := s.hold(ctx, func(h *holding) error { return h.set(ctx, wanted, s.Repo.judged, brake, "") })
 	if err != nil {
 		return out, err
 	}
 	return out, s.verify(ctx, out)
 }
 
+// set publishes what decide decides of the records that are still as they were wanted. undoes
+// names the entry that is taken back.
+func (h *holding) set(ctx context.Context, wanted []Wanted, decide decider, brake Brake, undoes string) error {
+	changes, err := h.plan(ctx, wanted, decide, brake)
+	if err != nil || len(changes) == 0 {
+		return err
+	}
+	return h.publish(ctx, changes, undoes)
+}
+
 // plan looks at each record again and decides. The changes are in the order of names.
 func (h *holding) plan(ctx context.Context, wanted []Wanted, decide decider, brake Brake) ([]Change, error) {
 	var still []Wanted
-	var ids []oid.ID
+	var refs []subject
 	for _, w := range wanted {
 		r, found, err := h.stack.newest(h.Repo.Format, []byte(w.Ref))
 		switch {
@@ -141,12 +139,12 @@ func (h *holding) plan(ctx context.Context, wanted []Wanted, decide decider, bra
 			h.out.Left = append(h.out.Left, Left{w.Ref, "it has changed since it was looked at"})
 			continue
 		}
-		still, ids = append(still, w), append(ids, w.OID)
+		still, refs = append(still, w), append(refs, subject{string(w.Ref), w.OID})
 	}
 	if len(still) == 0 {
 		return nil, nil
 	}
-	decisions, err := decide(ctx, ids)
+	decisions, err := decide(ctx, refs)
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +242,7 @@ func (h *holding) commit(ctx context.Context, e *journal.Entry, tables []publica
 func (h *holding) finish(e *journal.Entry) {
 	err := h.remove(e.Gone)
 	if err == nil {
-		err = h.Repo.Journal.Settle(e.ID, journal.Open, journal.Done)
+		err = h.Repo.close(e, journal.Done)
 	}
 	if err != nil {
 		h.notice("%s: the journal's entry %s stays open: %v", h.Label, e.ID, err)

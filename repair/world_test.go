@@ -152,7 +152,7 @@ func (w *world) wantAll() (all []Wanted) {
 	packed.Read(src.at(), src.info.Size, w.repo.Format, packed.Options{}, nil, func(e *packed.Entry) error {
 		var p place
 		p.take(w.repo.Format, e)
-		d, err := w.repo.judged(context.Background(), []oid.ID{p.oid})
+		d, err := w.repo.judged(context.Background(), []subject{{p.name, p.oid}})
 		if err != nil {
 			w.t.Fatal(err)
 		}

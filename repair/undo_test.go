@@ -1,0 +1,139 @@
+package repair
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"refaudit/internal/crashfs"
+	"refaudit/internal/journal"
+	"refaudit/internal/lockfile"
+	"refaudit/oid"
+)
+
+func (w *world) entry(id string) *journal.Entry {
+	w.t.Helper()
+	e, _, err := w.repo.Journal.Load(id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return e
+}
+
+func TestPackedRefsComeBackByteForByte(t *testing.T) {
+	for _, c := range packedCases {
+		if c.after == "" {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, oid.SHA1)
+			p := w.putPacked(c.before)
+			before := w.get("/r/packed-refs")
+			out, err := p.Fix(ctx, w.wantAll(), Whole, Brake{Tags: 3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			back, err := w.repo.Undo(ctx, w.entry(out.Journal))
+			if err != nil || w.get("/r/packed-refs") != before || len(back.Changes) == 0 {
+				t.Fatalf("%v\n%s", err, w.get("/r/packed-refs"))
+			}
+			if _, state, _ := w.repo.Journal.Load(out.Journal); state != journal.Undone {
+				t.Errorf("the entry is %s", state)
+			}
+			st, _ := w.f.Stat("/r/packed-refs")
+			if _, err := w.repo.Undo(ctx, w.entry(out.Journal)); !errors.Is(err, ErrRefused) {
+				t.Errorf("a second time: %v", err)
+			}
+			if now, _ := w.f.Stat("/r/packed-refs"); now != st {
+				t.Error("the second undo wrote")
+			}
+			again, err := w.repo.Undo(ctx, w.entry(back.Journal))
+			if err != nil || w.get("/r/packed-refs") != w.expand(c.after) || again.Journal == "" {
+				t.Errorf("the undo of the undo: %v\n%s", err, w.get("/r/packed-refs"))
+			}
+		})
+	}
+}
+
+func TestAnUndoBesideOtherChanges(t *testing.T) {
+	w := newWorld(t, oid.SHA1)
+	p := w.putPacked(fullHeader + "t1 refs/tags/v1\n^c2\nt2 refs/tags/v2\n^c1\nt3 refs/tags/v3\n^c1\n")
+	out, err := p.Fix(ctx, w.wantAll(), Whole, Brake{Tags: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A branch comes, v2 is moved, v3's peel is changed.
+	w.putPacked(fullHeader + "c1 refs/heads/new\nt1 refs/tags/v1\n^c1\nt4 refs/tags/v2\n^c4\nt3 refs/tags/v3\n^c5\n")
+	back, err := w.repo.Undo(ctx, w.entry(out.Journal))
+	if err != nil || len(back.Changes) != 1 || len(back.Left) != 2 {
+		t.Fatalf("%+v %v", back, err)
+	}
+	if got := w.get("/r/packed-refs"); got != w.expand(fullHeader+"c1 refs/heads/new\nt1 refs/tags/v1\n^c2\nt4 refs/tags/v2\n^c4\nt3 refs/tags/v3\n^c5\n") {
+		t.Errorf("got\n%s", got)
+	}
+	out, err = p.Fix(ctx, w.wantAll(), Whole, Brake{Tags: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.putPacked(fullHeader + "c1 refs/heads/only\n")
+	before := w.get("/r/packed-refs")
+	if _, err := w.repo.Undo(ctx, w.entry(out.Journal)); !errors.Is(err, ErrRefused) || w.get("/r/packed-refs") != before {
+		t.Errorf("all has moved on: %v", err)
+	}
+}
+
+func TestAStackGoesForwardToItsOldValues(t *testing.T) {
+	for _, format := range formats {
+		w := newWorld(t, format)
+		w.putTable(1, "bad refs/tags/bad blob", "t1 refs/tags/v1 c2", "t2 refs/tags/v2")
+		out, err := w.stack().Fix(ctx, []Wanted{w.want("refs/tags/bad", "bad", "blob"), w.want("refs/tags/v1", "t1", "c2"), w.want("refs/tags/v2", "t2", "")}, Brake{Tags: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mended := w.list()
+		w.putTable(3, "c1 refs/heads/new", "t4 refs/tags/v2 c4")
+		back, err := w.repo.Undo(ctx, w.entry(out.Journal))
+		if err != nil || len(back.Changes) != 2 || len(back.Left) != 1 {
+			t.Fatalf("%+v %v", back, err)
+		}
+		w.serves("refs/heads/new c1", "refs/tags/bad bad blob", "refs/tags/v1 t1 c2", "refs/tags/v2 t4 c4")
+		if list := w.list(); !slices.Equal(list[:2], mended) || len(list) != 4 {
+			t.Errorf("%v after %v", list, mended)
+		}
+		list := w.list()
+		if _, err := w.repo.Undo(ctx, w.entry(out.Journal)); !errors.Is(err, ErrRefused) || !slices.Equal(w.list(), list) {
+			t.Errorf("a second time: %v", err)
+		}
+	}
+}
+
+func TestAnUndoSurvivesACrashAtEachOperation(t *testing.T) {
+	for n, fired := 1, true; fired; n++ {
+		w := newWorld(t, oid.SHA1)
+		p := w.putPacked(fullHeader + "t1 refs/tags/v1\n^c2\n")
+		before := w.get("/r/packed-refs")
+		out, err := p.Fix(ctx, w.wantAll(), Whole, Brake{Tags: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.f.Settle()
+		after := w.get("/r/packed-refs")
+		e := w.entry(out.Journal)
+		w.f.FailAt(n, crashfs.Crash)
+		_, err = w.repo.Undo(ctx, e)
+		fired = w.f.Fired()
+		lockfile.RollbackAll()
+		w.f.Survivors(200, func(lost string, disk *crashfs.FS) {
+			c := w.after(disk)
+			if got := c.get("/r/packed-refs"); got != before && got != after || err == nil && got != before {
+				t.Fatalf("operation %d, then a crash (%s): the file is\n%s", n, lost, got)
+			}
+			c.f.Remove("/r/packed-refs.lock")
+			c.packed().Fix(ctx, nil, Whole, Brake{}) // settles
+			_, state, err := c.repo.Journal.Load(e.ID)
+			if want := map[bool]journal.State{true: journal.Undone, false: journal.Done}[c.get("/r/packed-refs") == before]; err != nil || state != want {
+				t.Fatalf("operation %d, then a crash (%s): the entry is %s %v, and should be %s", n, lost, state, err, want)
+			}
+		})
+	}
+}
