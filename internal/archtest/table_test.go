@@ -38,6 +38,8 @@ var arrows = []arrow{
 	{"internal/commitgraph", "finding oid internal/binread", "commit-graph files"},
 	{"internal/gitconfig", "finding oid internal/wildmatch", "config syntax; conditional includes are patterns"},
 
+	{"internal/tagtext", "finding oid internal/refname", "what git fsck says of a tag's text"},
+
 	// a repository
 	{"alternates", "finding oid internal/vfs", "the info/alternates chain"},
 	{"odb", "finding oid alternates internal/binread internal/inflate internal/vfs", "objects, through packs, loose files and alternates"},
@@ -45,14 +47,14 @@ var arrows = []arrow{
 	{"internal/refstore", "finding oid peel odb alternates packed loose reftable repo internal/refname internal/vfs", "the refs of a repository, whatever its format"},
 
 	// what is done with it
-	{"scan", "finding oid peel packed loose reftable odb repo alternates internal/refstore internal/refname internal/vfs internal/wildmatch internal/gitconfig", "one audit from start to end"},
+	{"scan", "finding oid peel packed loose reftable odb repo alternates internal/refstore internal/refname internal/tagtext internal/vfs internal/wildmatch internal/gitconfig", "one audit from start to end"},
 	{"repair", "finding oid peel packed reftable odb repo alternates scan internal/refstore internal/refname internal/vfs internal/lockfile internal/journal internal/wildmatch", "plans from what a scan finds, writes under git's locks"},
 	{"alternates/usage", "finding oid odb repo alternates internal/refstore internal/bitmap internal/commitgraph internal/binread internal/inflate internal/vfs internal/wildmatch", "disk usage"},
 	{"reports", "finding oid alternates/usage", "renders findings and usage"},
 
 	// front ends
 	{"internal/fleet", "finding oid repo scan reports internal/vfs internal/wildmatch", "many repositories in one run"},
-	{"internal/hook", "finding oid peel odb repo scan internal/gitconfig internal/refname internal/vfs", "pre-receive"},
+	{"internal/hook", "finding oid peel odb repo scan internal/gitconfig internal/refname internal/tagtext internal/vfs", "pre-receive"},
 	{"internal/remotehelper", "finding oid peel odb repo scan internal/gitconfig internal/refname internal/vfs", "git-remote-refaudit, scan --remote"},
 	{"cmd/refaudit", "finding oid scan repair alternates/usage reports repo packed reftable internal/fleet internal/hook internal/remotehelper internal/gitconfig internal/vfs internal/wildmatch", "the command line; dump prints what the codecs read"},
 
