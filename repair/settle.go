@@ -47,7 +47,7 @@ func (r *Repo) state(id string) (journal.State, error) {
 // close settles an open entry, and before it the one that it has taken back.
 func (r *Repo) close(e *journal.Entry, to journal.State) error {
 	if to == journal.Done && e.Undoes != "" {
-		if err := r.markUndone(e.Undoes); err != nil {
+		if err := errors.Join(r.markUndone(e.Undoes), r.Journal.Sync()); err != nil {
 			return err
 		}
 	}

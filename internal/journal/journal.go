@@ -142,6 +142,14 @@ func (j *Journal) Settle(id string, from, to State) error {
 	return nil
 }
 
+// Sync makes the states of all entries survive a crash.
+func (j *Journal) Sync() error {
+	if err := j.fsys.SyncDir(j.dir); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	return nil
+}
+
 // Load reads an entry and tells how its repair stands.
 func (j *Journal) Load(id string) (*Entry, State, error) {
 	if !validID(id) {
