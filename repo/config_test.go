@@ -159,6 +159,26 @@ func TestIncludesAreBounded(t *testing.T) {
 	}
 }
 
+// worktree: is a condition of git 2.56; the gits that these tests run don't know it yet.
+func TestIncludeIfWorktree(t *testing.T) {
+	h, _ := configured(t, "")
+	os.Rename(h.path("r.git"), h.path("tree.git"))
+	os.Mkdir(h.path("tree"), 0o755)
+	os.Rename(h.path("tree.git"), h.path("tree/.git"))
+	h.write("tree/.git/config", "")
+	for condition, want := range map[string]bool{"worktree:**/tree": true, "worktree:~/tree": true, "worktree:~/TREE": false, "worktree/i:~/TREE": true, "worktree:**/.git": false} {
+		h.write(".gitconfig", "[includeIf \""+condition+"\"]\npath = more\n")
+		h.write("more", "[a]\nx = 1\n")
+		r, err := Open("tree", h.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, set := r.Config.Get("a.x"); set != want {
+			t.Errorf("%s: %v", condition, set)
+		}
+	}
+}
+
 // So would a HEAD that leads back to itself.
 func TestASymbolicRefInACircle(t *testing.T) {
 	h, _ := configured(t, "[includeIf \"onbranch:x\"]\npath = more\n")

@@ -47,6 +47,7 @@ func Discover(dir string, o Options) (*Repo, error) {
 	if err := o.checkOwner(f, user); err != nil {
 		return nil, err
 	}
+	f.byEnv = true
 	return o.open(dir, f)
 }
 

@@ -152,14 +152,14 @@ func (r *configReader) pathMatches(glob, real, named string, fold bool, v Value,
 		if err != nil {
 			return false, err
 		}
-		dir := strings.TrimSuffix(filepath.Dir(file), "/")
+		dir := strings.TrimSuffix(filepath.ToSlash(filepath.Dir(file)), "/")
 		glob = dir + glob[1:]
 		literal = len(dir) + 1
 	case !filepath.IsAbs(glob):
 		glob = "**/" + glob
 	}
 	glob = wholeFolder(glob)
-	for _, path := range []string{real, named} {
+	for _, path := range []string{filepath.ToSlash(real), filepath.ToSlash(named)} {
 		if !hasPrefix(path, glob[:literal], fold) {
 			return false, nil
 		}

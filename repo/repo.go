@@ -46,11 +46,11 @@ type Repo struct {
 
 // found is how a repository was come upon.
 type found struct {
-	gitDir   string // real path
-	named    string // the same as it was named, absolute
-	gitFile  string // the .git file that names it
-	top      string // the folder whose .git it is
-	explicit bool   // by GIT_DIR or --git-dir
+	gitDir  string // real path
+	named   string // the same as it was named, absolute
+	gitFile string // the .git file that names it
+	top     string // the folder whose .git it is
+	byEnv   bool   // the environment had a say in it: GIT_WORK_TREE counts
 }
 
 // Open opens the repository at path: a bare one, a .git dir, a working tree, or a .git file. It
@@ -79,6 +79,16 @@ func OpenGitDir(path string, o Options) (*Repo, error) {
 	return o.open(path, f)
 }
 
+// IsRepository tells whether Open would find a repository at path, without reading more of it than
+// that takes. The answer no is a *NotRepository.
+func IsRepository(path string, o Options) error {
+	if err := o.complete(); err != nil {
+		return err
+	}
+	_, err := o.at(path)
+	return err
+}
+
 // at looks for a repository at one path.
 func (o *Options) at(path string) (found, error) {
 	named := o.abs(path)
@@ -91,7 +101,7 @@ func (o *Options) at(path string) (found, error) {
 		return found{}, &NotRepository{Path: path, Why: err}
 	}
 	if !st.IsDir() {
-		return o.fileAt(path, named, real, st)
+		return o.fileAt(path, real, st)
 	}
 	if f, ok, err := o.below(named, real); ok || err != nil {
 		return f, err
@@ -116,7 +126,10 @@ func (o *Options) below(named, real string) (f found, ok bool, err error) {
 		return found{}, false, err
 	case st.Mode().IsRegular():
 		gitDir, err := o.readGitFile(dotGit)
-		return found{gitDir: gitDir, named: gitDir, gitFile: dotGit, top: real}, err == nil, err
+		if err != nil {
+			return found{}, false, &NotRepository{Path: named, Why: err, Damaged: true}
+		}
+		return found{gitDir: gitDir, named: gitDir, gitFile: dotGit, top: real}, true, nil
 	case !st.IsDir():
 		return found{}, false, fmt.Errorf("%s: %w", dotGit, vfs.ErrNotRegular)
 	}
@@ -133,7 +146,8 @@ func (o *Options) below(named, real string) (f found, ok bool, err error) {
 	return found{gitDir: gitDir, named: joinPath(named, ".git"), top: real}, true, nil
 }
 
-func (o *Options) fileAt(path, named, real string, st fs.FileInfo) (found, error) {
+// fileAt takes the file at path for a .git file.
+func (o *Options) fileAt(path, real string, st fs.FileInfo) (found, error) {
 	if !st.Mode().IsRegular() {
 		return found{}, &NotRepository{Path: path, Why: vfs.ErrNotRegular}
 	}
@@ -156,14 +170,14 @@ func (o *Options) gitDirAt(path string) (found, error) {
 		return found{}, &NotRepository{Path: path, Why: err}
 	}
 	if st, err := os.Stat(real); err == nil && !st.IsDir() {
-		f, err := o.fileAt(path, named, real, st)
-		f.explicit = true
+		f, err := o.fileAt(path, real, st)
+		f.byEnv = true
 		return f, err
 	}
 	if err := o.isGitDir(real); err != nil {
 		return found{}, err
 	}
-	return found{gitDir: real, named: named, explicit: true}, nil
+	return found{gitDir: real, named: named, byEnv: true}, nil
 }
 
 // open reads what the repository says of itself.
@@ -203,12 +217,14 @@ func (r *Repo) read() (err error) {
 	return r.readConfig(f)
 }
 
-// locateWorkTree finds the working tree, which GIT_WORK_TREE names only for a repository that was discovered.
+// locateWorkTree finds the working tree. GIT_WORK_TREE names that of the repository that we stand in
+// or that GIT_DIR names, and not those of any others. Without it, git takes the folder that
+// we stand in for the working tree of a GIT_DIR; what matters here is where the repository has its own.
 func (r *Repo) locateWorkTree(f format) {
 	tree := ""
 	fromEnv, set := r.o.Env("GIT_WORK_TREE")
 	switch {
-	case set && r.found.explicit:
+	case set && r.found.byEnv:
 		tree = r.o.abs(fromEnv)
 	case f.bare != nil && *f.bare:
 	case f.workTree != "":

@@ -111,6 +111,12 @@ func TestDiscoverAsGitDoes(t *testing.T) {
 		delete(h.env, "GIT_DIR")
 		delete(h.env, "GIT_COMMON_DIR")
 
+		for _, tree := range []string{h.path("none"), "..", "."} {
+			h.env["GIT_WORK_TREE"] = tree
+			each("GIT_WORK_TREE=" + tree)
+		}
+		delete(h.env, "GIT_WORK_TREE")
+
 		h.must(p, "r", "config", "core.worktree", h.path("none"))
 		each("another working tree")
 		h.must(p, "r", "config", "core.worktree", "../../none")
@@ -204,7 +210,8 @@ func TestADamagedRepositoryIsNotPassedOver(t *testing.T) {
 	h.must(p, ".", "init", "-q", "--bare", "outer/bare.git")
 	h.write("outer/inner/.git/HEAD", "")
 	h.write("outer/bare.git/HEAD", "")
-	for _, dir := range []string{"outer/inner", "outer/bare.git"} {
+	h.write("outer/moved/.git", "gitdir: "+h.path("gone")+"\n")
+	for _, dir := range []string{"outer/inner", "outer/bare.git", "outer/moved"} {
 		for name, open := range map[string]func(string, Options) (*Repo, error){"Open": Open, "Discover": Discover} {
 			_, err := open(h.path(dir), h.options())
 			if e, ok := errors.AsType[*NotRepository](err); !ok || !e.Damaged {
@@ -451,6 +458,11 @@ func TestOpenTakesEachKindOfPath(t *testing.T) {
 	for _, path := range []string{".", "r/.git/refs", "none", "file", "r/.git/HEAD"} {
 		_, err := Open(path, h.options())
 		if e, ok := errors.AsType[*NotRepository](err); !ok || e.Damaged || e.Path != path {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	for path, is := range map[string]bool{"r": true, "b.git": true, "away": true, "file": false, ".": false, "r/.git/objects": false} {
+		if err := IsRepository(path, h.options()); (err == nil) != is {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
