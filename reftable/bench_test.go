@@ -3,10 +3,12 @@ package reftable
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"testing"
 
+	"refaudit/finding"
 	"refaudit/oid"
 )
 
@@ -116,6 +118,19 @@ func BenchmarkMerged100k(b *testing.B) {
 		}
 		if m.Err() != nil || k != n+22222 {
 			b.Fatal(k, m.Err())
+		}
+	}
+	perRecord(b, n)
+}
+
+func BenchmarkVerify100k(b *testing.B) {
+	const n = 100_000
+	t := openReader(b, tableOf(b, n))
+	b.ReportAllocs()
+	for b.Loop() {
+		err := Verify(t, VerifyOptions{}, func(f finding.Finding) error { return errors.New(f.Message) })
+		if err != nil {
+			b.Fatal(err)
 		}
 	}
 	perRecord(b, n)

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -235,4 +236,53 @@ func fuzzLogs(t *testing.T, data, name []byte) {
 	if it.Next() && bytes.Compare(it.Log().Name, name) < 0 {
 		t.Fatalf("sought %q, found %q", name, it.Log().Name)
 	}
+}
+
+func FuzzVerify(f *testing.F) {
+	seeds(f, func(data []byte) { f.Add(data) })
+	f.Fuzz(func(t *testing.T, data []byte) {
+		tab := openSealed(t, data)
+		if tab == nil {
+			return
+		}
+		count := steps(t, data, 1)
+		good := true
+		err := Verify(tab, VerifyOptions{}, func(f finding.Finding) error {
+			count()
+			good = false
+			if f.File != goldenFile || !f.Placed || f.Message == "" {
+				t.Fatalf("%+v", f)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !good {
+			return
+		}
+		// of a table in which nothing is wrong, everything can be read and found
+		tab.Damage = nil
+		err = errors.Join(tab.Objs(func(*Obj) error { return nil }), tab.Logs(func(*Log) error { return nil }))
+		last := []byte(nil)
+		err = errors.Join(err, tab.Refs(func(r *Ref) error {
+			if bytes.Compare(r.Name, last) <= 0 {
+				t.Fatalf("%q behind %q", r.Name, last)
+			}
+			last = append(last[:0], r.Name...)
+			it := tab.Seek(r.Name)
+			if !it.Next() || !bytes.Equal(it.Ref().Name, r.Name) {
+				t.Fatalf("%q is not found: %v", r.Name, it.Err())
+			}
+			if r.Value != nil && tab.Obj != 0 {
+				if o, err := tab.FindObj(r.Value); o == nil || len(o.Blocks) > 0 && !slices.Contains(o.Blocks, r.Block) {
+					t.Fatalf("%x of %q is not found as an object: %v %v", r.Value, r.Name, o, err)
+				}
+			}
+			return nil
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"refaudit/finding"
 	"refaudit/internal/gittest"
 	"refaudit/oid"
 	"refaudit/reftable"
@@ -68,6 +69,7 @@ func fill(t *testing.T, o gittest.Options, s setting, logs bool) *gittest.Repo {
 	return r
 }
 
+// open opens a table, in which nothing may be wrong.
 func open(t *testing.T, path string, f oid.Format) (*reftable.Table, []byte) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -78,7 +80,22 @@ func open(t *testing.T, path string, f oid.Format) (*reftable.Table, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, f := range verify(t, tab) {
+		t.Errorf("a sound table: %+v", f)
+	}
 	return tab, data
+}
+
+func verify(t *testing.T, tab *reftable.Table) (found []finding.Finding) {
+	t.Helper()
+	err := reftable.Verify(tab, reftable.VerifyOptions{}, func(f finding.Finding) error {
+		found = append(found, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 // copyTable writes a table again, record by record.
@@ -182,6 +199,9 @@ func TestLogsAreKeptToTheBit(t *testing.T) {
 				again, err := reftable.OpenBytes(out, "again", o.Format)
 				if err != nil {
 					t.Fatal(err)
+				}
+				for _, f := range verify(t, again) {
+					t.Errorf("our own table: %+v", f)
 				}
 				same(t, out[:again.Log], data[:tab.Log])
 				if got, want := logs(t, again), logs(t, tab); got != want || want == "" {
@@ -294,6 +314,37 @@ func TestSearchAgreesWithScan(t *testing.T) {
 			if o, err := tab.FindObj(oid.MustParse(id).AppendTo(nil)); err != nil || o == nil {
 				t.Errorf("object %s: %v %v", id, o, err)
 			}
+		}
+	})
+}
+
+// A repair in place, as nobody should do it, leaves a stale object record.
+func TestVerifySeesAnEditedPeel(t *testing.T) {
+	each(t, func(t *testing.T, o gittest.Options) {
+		r := fill(t, o, settings[2], false)
+		r.Git("pack-refs", "--all")
+		r.PatchTables(r.V1+r.A, r.V1+r.B)
+		data, err := os.ReadFile(r.Tables()[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		tab, err := reftable.OpenBytes(data, "t", o.Format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stale, lacks := 0, 0
+		for _, f := range verify(t, tab) {
+			switch {
+			case f.ID == finding.ReftableObjIndexStale && strings.Contains(f.Message, "is stale"):
+				stale++
+			case f.ID == finding.ReftableObjIndexStale && strings.Contains(f.Message, "lack"):
+				lacks++
+			default:
+				t.Errorf("%+v", f)
+			}
+		}
+		if stale == 0 || lacks == 0 {
+			t.Errorf("%d stale, %d lacking", stale, lacks)
 		}
 	})
 }

@@ -138,6 +138,13 @@ func (g *golden) query(tab *Table, words []string) {
 			g.ref(it.Ref())
 		}
 		g.end(it.Err())
+	case "verify":
+		g.end(Verify(tab, VerifyOptions{RefName: func(name []byte) string {
+			if bytes.Contains(name, []byte("..")) {
+				return "holds .."
+			}
+			return ""
+		}}, g.finding))
 	case "logs":
 		g.end(tab.Logs(func(l *Log) error { g.log(l); return nil }))
 	case "seeklog":
@@ -214,6 +221,21 @@ func (g *golden) damage(bad *finding.Corrupt) error {
 	fmt.Fprintf(&g.out, " %d+%d: %v\n", bad.Pos.Offset, bad.Pos.Length, bad.Err)
 	if bad.Pos.File != goldenFile || !bad.Pos.Placed || finding.Lookup(bad.ID) == nil {
 		fmt.Fprintf(&g.out, "the damage has no place or no name: %+v\n", bad.Pos)
+	}
+	return nil
+}
+
+func (g *golden) finding(f finding.Finding) error {
+	fmt.Fprintf(&g.out, "%s", f.ID)
+	if f.Ref != "" {
+		fmt.Fprintf(&g.out, " %q", f.Ref)
+	}
+	if f.Blocked {
+		fmt.Fprintf(&g.out, " block %d,", f.Block)
+	}
+	fmt.Fprintf(&g.out, " %d+%d: %s\n", f.Offset, f.Length, f.Message)
+	if f.File != goldenFile || !f.Placed || f.Severity != finding.Default(f.ID) || finding.Lookup(f.ID) == nil {
+		fmt.Fprintf(&g.out, "the finding is not whole: %+v\n", f)
 	}
 	return nil
 }

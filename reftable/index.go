@@ -118,13 +118,15 @@ func (t *Table) leaves(root int64, kind byte) []int64 {
 	w := t.window(t.end, t.seekStep())
 	var found []int64
 	seen := map[int64]bool{}
+	read := int64(0) // blocks that overlap could make more of it than the file has
 	var visit func(off int64, level int)
 	visit = func(off int64, level int) {
 		var b block
-		if seen[off] || level > maxLevels || t.readBlock(&w, off, &b) != nil {
+		if seen[off] || level > maxLevels || read > t.end || t.readBlock(&w, off, &b) != nil {
 			return
 		}
 		seen[off] = true
+		read += int64(len(b.data))
 		var children []int64
 		var rec indexRecord
 		for p := b.first(); p < b.recs; {

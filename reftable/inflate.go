@@ -10,14 +10,15 @@ import (
 // maxRatio is how much larger than its deflated form data can be: 258 bytes from two bits.
 const maxRatio = 1032
 
-// searchBudget is how many bytes a search for the next log block may inflate in vain.
+// searchBudget is how many bytes searches for the next log block may inflate in vain.
 const searchBudget = 64 << 20
 
 // An inflater reads log blocks: their four bytes of header, then a zlib stream whose end alone
 // tells where the next block begins. Its checksum vouches for the whole block.
 type inflater struct {
-	z    io.ReadCloser // with zlib.Resetter
-	data []byte
+	z      io.ReadCloser // with zlib.Resetter
+	data   []byte
+	wasted int64 // inflated in vain by searches
 }
 
 // read reads the log block at off into *blk. Its bytes are valid until the next read.
@@ -99,7 +100,7 @@ func noEOF(err error) error {
 // search finds the next log block at or behind off that inflates whole; 0: none.
 func (f *inflater) search(t *Table, w *window, off, limit int64) int64 {
 	var b block
-	for budget := int64(searchBudget); off < limit && budget > 0; off++ {
+	for ; off < limit && f.wasted < searchBudget; off++ {
 		raw, bad := w.at(off, 6)
 		if bad != nil || len(raw) < 6 {
 			return 0
@@ -111,7 +112,7 @@ func (f *inflater) search(t *Table, w *window, off, limit int64) int64 {
 		if f.read(t, w, off, &b) == nil {
 			return off
 		}
-		budget -= int64(len(f.data))
+		f.wasted += int64(len(f.data))
 	}
 	return 0
 }

@@ -33,6 +33,9 @@ type walk struct {
 	listed bool // leaves is made
 	leaves []int64
 	inf    *inflater
+	loaded func()             // told of each block that was read
+	passed func(from, to int) // and of what in it could not be
+	cut    map[int64]bool     // blocks of which records could not be read, and whether the last was among them
 	lost   int64
 	err    error
 }
@@ -120,6 +123,13 @@ func (s *walk) skipRecord() {
 	if at == 0 {
 		at = len(s.recs)
 	}
+	if s.cut == nil {
+		s.cut = map[int64]bool{}
+	}
+	s.cut[s.blk.off] = at == len(s.recs)
+	if s.passed != nil {
+		s.passed(s.p, at)
+	}
 	s.lost += int64(at - s.p)
 	s.p, s.fresh = at, true
 }
@@ -144,6 +154,9 @@ func (s *walk) nextBlock() bool {
 		}
 		if bad == nil {
 			s.next, s.recs, s.p, s.fresh = s.blk.next, s.blk.data[:s.blk.recs], s.blk.first(), true
+			if s.loaded != nil {
+				s.loaded()
+			}
 			return true
 		}
 		s.skipBlock(off, bad)
@@ -212,6 +225,7 @@ func (s *walk) leafAfter(off int64) int64 {
 		if s.index != 0 {
 			s.leaves = s.t.leaves(s.index, s.kind)
 			slices.Sort(s.leaves)
+			s.leaves = slices.Compact(s.leaves) // or the block behind one could be itself
 		}
 	}
 	i, found := slices.BinarySearch(s.leaves, off)
