@@ -11,11 +11,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"refaudit/finding"
 	"refaudit/internal/journal"
-	"refaudit/internal/lockfile"
 	"refaudit/internal/vfs"
 	"refaudit/oid"
 	"refaudit/peel"
@@ -30,12 +30,13 @@ type Repo struct {
 	// Objects opens the object database as it is at the moment. It is asked anew for each store.
 	Objects func() (Objects, error)
 
-	Shared        lockfile.Shared // core.sharedRepository
-	Root          bool            // we may give files away: keep their owner
-	PIDFile       bool            // core.lockfilePid
-	PackedTimeout time.Duration   // for packed-refs.lock; lockfile.Forever: no limit
-	TableTimeout  time.Duration   // for tables.list.lock
-	RefTimeout    time.Duration   // for the lock of a single ref
+	// Shared gives the mode that core.sharedRepository makes of that of a new file; nil: not set.
+	Shared        func(fs.FileMode) fs.FileMode
+	Root          bool          // we may give files away: keep their owner
+	PIDFile       bool          // core.lockfilePid
+	PackedTimeout time.Duration // for packed-refs.lock; lockfile.Forever: no limit
+	TableTimeout  time.Duration // for tables.list.lock
+	RefTimeout    time.Duration // for the lock of a single ref
 	Tables        TableOptions
 
 	// Step, if set, is called with a word before each step that others could see; tests stop there.

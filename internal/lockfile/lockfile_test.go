@@ -326,27 +326,29 @@ func TestThePIDFileIsGits(t *testing.T) {
 	}
 }
 
-func TestSharedRepositoryIsGits(t *testing.T) {
-	for value, want := range map[string]Shared{
-		"umask": Umask, "group": Group, "all": Everyone, "world": Everyone, "everybody": Everyone,
-		"0": Umask, "1": Group, "2": Everyone, "0640": -0o640, "0666": -0o666, "0777": -0o666, "true": Group, "False": Umask, "yes": Group,
-	} {
-		if got, err := ParseShared(value); err != nil || got != want {
-			t.Errorf("%q: %o %v", value, got, err)
-		}
-	}
-	for _, value := range []string{"0060", "0400", "nonsense", "99"} {
-		if got, err := ParseShared(value); err == nil {
-			t.Errorf("%q: %o", value, got)
-		}
-	}
-	like := vfs.Info{ID: vfs.ID{Ino: 1}, Mode: 0o664}
+func TestWhoMayOpenTheNewFile(t *testing.T) {
+	group := func(m fs.FileMode) fs.FileMode { return m | 0o660 }
 	for _, c := range []struct {
-		shared     Shared
+		shared     func(fs.FileMode) fs.FileMode
 		made, want fs.FileMode
-	}{{Umask, 0o600, 0o664}, {Group, 0o600, 0o660}, {Everyone, 0o644, 0o664}, {-0o640, 0o666, 0o640}, {Group, 0o444, 0o444}} {
-		if got := (Perm{Shared: c.shared, Like: like}).mode(c.made); got != c.want {
-			t.Errorf("%o, made %o: %o, want %o", c.shared, c.made, got, c.want)
+	}{{nil, 0o600, 0o664}, {nil, 0o666, 0o666}, {group, 0o600, 0o660}, {group, 0o644, 0o664}} {
+		f := crashfs.New()
+		f.Put("/r/old", nil)
+		like, _ := f.Stat("/r/old")
+		like.Mode, like.UID, like.GID = 0o664, 7, 8
+		for _, root := range []bool{false, true} {
+			h, _ := f.Create("/r/new", 0o666)
+			h.Chmod(c.made)
+			st, _ := h.Stat()
+			if err := (Perm{Shared: c.shared, Like: like, Root: root}).apply(h, st); err != nil {
+				t.Fatal(err)
+			}
+			got, _ := f.Stat("/r/new")
+			owner := map[bool]uint32{true: 7, false: 0}[root]
+			if got.Mode != c.want || got.UID != owner || got.GID != 8 {
+				t.Errorf("made %o, root %v: %o, owner %d, group %d", c.made, root, got.Mode, got.UID, got.GID)
+			}
+			f.Remove("/r/new")
 		}
 	}
 }
