@@ -61,6 +61,7 @@ func (s *scan) header(line []byte, length int64, terminated bool) error {
 	}
 	s.sum.Damaged = true
 	f := finding.New(finding.BadPackedRefHeader, s.pos(1, 0, length), "the header does not begin with %q: git refuses the whole file", headerStart)
+	f.Fixable = bytes.IndexByte(line, 0) < 0
 	f.GitText = finding.GitLine(FileName+".header", f.ID, "'"+string(gitString(line))+"' does not start with '"+headerStart+"'")
 	return s.found(f)
 }

@@ -79,6 +79,10 @@ type scan struct {
 	git      *order // as git sees it, where that differs
 	errors   bool   // git has reported an error
 	longLine int    // number of the last line that fits into no window
+	twin     struct {
+		line int // of the first of several neighbours with the same name
+		id   [oid.MaxSize]byte
+	}
 }
 
 func newScan(r io.ReaderAt, size int64, f oid.Format, opts Options, report func(finding.Finding) error, each func(*Entry) error) *scan {
@@ -229,7 +233,7 @@ func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\
 func (s *scan) readPeel(rec *record) error {
 	e := s.e
 	e.PeelLine, e.PeelOffset, e.PeelLength = rec.line+1, rec.off+rec.refLen, rec.peelLen
-	peel, upper, err := s.parsePeel(rec.line+1, e.PeelOffset, rec.peelLen, rec.peel)
+	peel, upper, err := s.parsePeel(rec.line+1, e.PeelOffset, rec.peelLen, rec.peel, rec.ended && !holdsMore(rec.peel, s.digits))
 	if err != nil {
 		return err
 	}
@@ -247,8 +251,9 @@ func (s *scan) readPeel(rec *record) error {
 	return nil
 }
 
-// parsePeel decodes a ^ line, and reports as git does one that can't be.
-func (s *scan) parsePeel(line int, off, length int64, text []byte) (peel []byte, upper bool, err error) {
+// parsePeel decodes a ^ line, and reports as git does one that can't be. fixable tells that such a line
+// could be replaced.
+func (s *scan) parsePeel(line int, off, length int64, text []byte, fixable bool) (peel []byte, upper bool, err error) {
 	digits := text[1:]
 	dst := s.peel[:s.f.Size()]
 	var ok bool
@@ -257,9 +262,9 @@ func (s *scan) parsePeel(line int, off, length int64, text []byte) (peel []byte,
 	}
 	switch {
 	case !ok:
-		return nil, false, s.badPeel(line, off, length, "'"+string(gitString(digits))+"' has invalid peeled oid", "holds no object id")
+		return nil, false, s.badPeel(line, off, length, fixable, "'"+string(gitString(digits))+"' has invalid peeled oid", "holds no object id")
 	case len(digits) > s.digits:
-		return nil, false, s.badPeel(line, off, length, "has trailing garbage after peeled oid '"+string(gitString(digits[s.digits:]))+"'", "goes on after its object id")
+		return nil, false, s.badPeel(line, off, length, fixable, "has trailing garbage after peeled oid '"+string(gitString(digits[s.digits:]))+"'", "goes on after its object id")
 	}
 	return dst, upper, nil
 }

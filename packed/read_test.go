@@ -222,5 +222,18 @@ func FuzzRead(f *testing.F) {
 		if sum.Refs != len(rows) || len(data) > 0 && sum.Lines == 0 {
 			t.Errorf("%+v, %d rows", sum, len(rows))
 		}
+		var whole []byte
+		dumped := 0
+		sum2, err := Dump(bytes.NewReader(data), int64(len(data)), hash, Options{first: 1 + window&0xff, most: 1 << 24}, func(p *Piece) error {
+			if p.Offset != int64(len(whole)) || int64(len(p.Bytes)) != p.Length {
+				t.Errorf("a piece of %d bytes, of %d, at %d behind %d", len(p.Bytes), p.Length, p.Offset, len(whole))
+			}
+			whole = append(whole, p.Bytes...)
+			dumped += len(p.Findings)
+			return nil
+		})
+		if err != nil || !bytes.Equal(whole, data) || dumped != len(found) || fmt.Sprintf("%+v", sum2) != fmt.Sprintf("%+v", sum) {
+			t.Errorf("the dump is not the file: %v\n%q\n%q\n%d findings, read gave %d\n%+v\n%+v", err, whole, data, dumped, len(found), sum2, sum)
+		}
 	})
 }

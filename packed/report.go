@@ -44,8 +44,24 @@ func (s *scan) headerMissing() error {
 func (s *scan) unterminated(line int, off int64, text []byte) error {
 	s.sum.Unterminated, s.sum.Damaged = true, true
 	f := finding.New(finding.PackedRefEntryNotTerminated, s.pos(line, off, int64(len(text))), "the last line has no newline: git refuses the whole file")
+	f.Fixable = s.isWhole(text)
 	f.GitText = gitLine(line, f.ID, "'"+string(gitString(text))+"' is not terminated with a newline")
 	return s.found(f)
+}
+
+// isWhole tells whether nothing but its newline is missing from a line, as far as that can be told.
+func (s *scan) isWhole(line []byte) bool {
+	var id [oid.MaxSize]byte
+	ok := false
+	switch {
+	case line[0] == '#':
+		ok = bytes.IndexByte(line, 0) < 0
+	case line[0] == '^':
+		ok, _ = splitPeel(line, id[:s.f.Size()])
+	default:
+		_, ok = splitRef(line, id[:s.f.Size()])
+	}
+	return ok
 }
 
 // malformed reports a line from which no ref can be told; git's text is empty where git has none.
@@ -80,7 +96,7 @@ func (s *scan) gitKey(rec *record) {
 }
 
 func (s *scan) peelOfMalformed(line int, off, length int64, text []byte) error {
-	_, _, err := s.parsePeel(line, off, length, text)
+	_, _, err := s.parsePeel(line, off, length, text, false)
 	return err
 }
 
@@ -132,7 +148,14 @@ func (s *scan) badName(rec *record) (lost bool, err error) {
 			at += at
 		}
 		text := finding.GitLine(at, finding.BadRefName, "has bad refname '"+string(gitString(name))+"'")
-		if err := s.malformedName(rec, finding.BadRefName, text, "git refuses the name %s and passes over the ref"); err != nil {
+		how := "git refuses the name %s and passes over the ref"
+		switch {
+		case refname.Valid(name, refname.AllowOneLevel):
+			how = "the name %s lies outside refs/: nothing lists it"
+		case !refname.Safe(name):
+			how = "the name %s could lead out of refs/: git stops reading here"
+		}
+		if err := s.malformedName(rec, finding.BadRefName, text, how); err != nil {
 			return lost, err
 		}
 	}
@@ -180,7 +203,7 @@ func (s *scan) orphans(rec *record) error {
 		return err
 	}
 	line, off := rec.line+1, rec.off+rec.refLen
-	peel, _, err := s.parsePeel(line, off, rec.peelLen, rec.peel)
+	peel, _, err := s.parsePeel(line, off, rec.peelLen, rec.peel, false)
 	if err != nil {
 		return err
 	}
@@ -209,9 +232,10 @@ func (e *Entry) ZeroOIDFinding(file string) finding.Finding {
 	return f
 }
 
-func (s *scan) badPeel(line int, off, length int64, gitText, message string) error {
+func (s *scan) badPeel(line int, off, length int64, fixable bool, gitText, message string) error {
 	s.sum.Damaged = true
 	f := finding.New(finding.BadPackedRefEntry, s.pos(line, off, length), "the ^ line %s: git stops reading here", message)
+	f.Fixable = fixable
 	f.GitText = gitLine(line, f.ID, gitText)
 	return s.found(f)
 }
@@ -249,7 +273,10 @@ func (s *scan) disorder(c int) error {
 	if c > 0 || s.order.fell != 0 { // then they are all looked for at the end
 		return nil
 	}
-	return s.duplicate(s.e, s.order.first, s.entries[0].id == s.entries[1].id)
+	if s.twin.line != s.order.first {
+		s.twin.line, s.twin.id = s.order.first, s.entries[s.turn^1].id
+	}
+	return s.duplicate(s.e, s.twin.line, s.twin.id == s.entries[s.turn].id)
 }
 
 // duplicate reports an entry whose name stood at another line before.
@@ -290,13 +317,16 @@ func (s *scan) finish() error {
 	}
 	f := finding.New(finding.HeaderTraitFalse, s.pos(1, 0, s.sum.Header.Length), "the header says sorted, and %q at line %d stands behind %q: look-ups in this file may miss refs that are there",
 		s.order.names[1], s.order.broken, s.order.names[0])
-	f.Fixable = true
+	f.Fixable = s.sortable()
 	return s.found(f)
 }
 
+// sortable tells whether the file can be put in order: it is whole, and no two values contend for a name.
+func (s *scan) sortable() bool { return !s.sum.LostBytes && s.sum.Differing == 0 }
+
 func (s *scan) unsorted(o *order) error {
 	f := finding.New(finding.PackedRefUnsorted, s.pos(o.broken, o.brokenAt, o.brokenLen), "it does not come after %q, though the header says that the names are in order", o.names[0])
-	f.Ref, f.Fixable = finding.RefName(o.names[1]), true
+	f.Ref, f.Fixable = finding.RefName(o.names[1]), s.sortable()
 	f.GitText = gitLine(o.broken, f.ID, "refname '"+string(gitString(o.names[1]))+"' is less than previous refname '"+string(gitString(o.names[0]))+"'")
 	return s.found(f)
 }
