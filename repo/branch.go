@@ -59,15 +59,20 @@ func symbolicRef(dir *vfs.Dir, name string) (string, error) {
 		}
 	}
 	text, err := dir.ReadFile(name, maxGitFile)
-	if vfs.Missing(err) || err == nil && !bytes.HasPrefix(text, []byte("ref:")) {
+	if vfs.Missing(err) {
 		return "", nil
 	}
 	if st, statErr := os.Stat(dir.Path(name)); statErr == nil && st.IsDir() {
 		return "", nil // a folder of refs: no such ref
 	}
-	if err != nil {
-		return "", err
+	return symrefTarget(text), err
+}
+
+// symrefTarget reads "ref: <name>" off the text of a loose ref; "" if it is none.
+func symrefTarget(text []byte) string {
+	rest, found := bytes.CutPrefix(untilNUL(text), []byte("ref:"))
+	if !found {
+		return ""
 	}
-	target, _, _ := bytes.Cut(bytes.TrimLeft(text[len("ref:"):], " \t\r\n"), []byte("\n"))
-	return string(bytes.TrimRight(untilNUL(target), " \t\r")), nil
+	return string(bytes.Trim(rest, " \t\r\n"))
 }

@@ -191,6 +191,32 @@ func TestASymbolicRefInACircle(t *testing.T) {
 	}
 }
 
+// One worktree that can't be read hides neither the others nor itself.
+func TestAWorktreeThatCanNotBeRead(t *testing.T) {
+	h, r := configured(t, "")
+	h.write("r.git/worktrees/a/gitdir", h.path("a/.git")+"\n")
+	os.MkdirAll(h.path("r.git/worktrees/b/gitdir"), 0o755)
+	h.write("r.git/worktrees/c/gitdir", h.path("c/.git")+"\n")
+	os.MkdirAll(h.path("r.git/worktrees/c/locked"), 0o755)
+	h.write("r.git/worktrees/d/gitdir", strings.Repeat("x/", 1<<19+1))
+	all, err := r.Worktrees()
+	if err != nil || len(all) != 5 {
+		t.Fatalf("%+v %v", all, err)
+	}
+	if a := all[1]; a.Err != nil || a.Ignored != "" || a.Prunable == "" || a.Path != h.path("a") {
+		t.Errorf("%+v", a)
+	}
+	if b := all[2]; b.Err == nil || b.Ignored == "" || b.RefDir != h.path("r.git/worktrees/b") {
+		t.Errorf("%+v", b)
+	}
+	if c := all[3]; c.Err == nil || !c.Locked || c.Prunable != "" || c.Ignored != "" {
+		t.Errorf("%+v", c)
+	}
+	if d := all[4]; d.Err == nil || d.Ignored == "" {
+		t.Errorf("%+v", d)
+	}
+}
+
 func TestOpenWritesNothing(t *testing.T) {
 	h, r := configured(t, "[include]\npath = more\n")
 	before, _ := os.ReadDir(h.path("r.git"))

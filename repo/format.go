@@ -12,11 +12,14 @@ import (
 
 // Unsupported is a repository in a format that refaudit doesn't know: it is never guessed at.
 type Unsupported struct {
-	Path string // the git dir
+	Path string // the git dir or the file that says so; "" for the environment
 	What string
 }
 
 func (e *Unsupported) Error() string {
+	if e.Path == "" {
+		return "unsupported repository format: " + e.What
+	}
 	return fmt.Sprintf("%s: unsupported repository format: %s", e.Path, e.What)
 }
 

@@ -24,10 +24,12 @@ type NotRepository struct {
 }
 
 func (e *NotRepository) Error() string {
+	why := e.Why.Error()
 	if e.Damaged {
-		return fmt.Sprintf("not a git repository, but it looks like a damaged one: %s: %v", e.Path, e.Why)
+		return fmt.Sprintf("not a git repository, but it looks like a damaged one: %s: %s", e.Path, strings.ReplaceAll(why, "\n", "; "))
 	}
-	return fmt.Sprintf("not a git repository: %s: %v", e.Path, e.Why)
+	why, _, _ = strings.Cut(why, "\n") // one missing thing is enough to say
+	return fmt.Sprintf("not a git repository: %s: %s", e.Path, why)
 }
 
 func (e *NotRepository) Unwrap() error { return e.Why }
@@ -102,15 +104,18 @@ func checkHead(path string) error {
 	if err != nil {
 		return err
 	}
+	if !canBeHead(text) {
+		return &fs.PathError{Op: "read", Path: path, Err: errHead}
+	}
+	return nil
+}
+
+// canBeHead tells whether text begins like a HEAD: "ref: refs/…", or an id of either format.
+func canBeHead(text []byte) bool {
 	if rest, found := bytes.CutPrefix(text, []byte("ref:")); found {
-		if bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte("refs/")) {
-			return nil
-		}
+		return bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte("refs/"))
 	}
-	if oid.HexPrefix(text, oid.SHA1.HexLen()) == oid.SHA1.HexLen() {
-		return nil
-	}
-	return &fs.PathError{Op: "read", Path: path, Err: errHead}
+	return oid.HexPrefix(text, oid.SHA1.HexLen()) == oid.SHA1.HexLen()
 }
 
 // commonDir is the folder that holds what the worktrees of a repository share: GIT_COMMON_DIR,
@@ -162,15 +167,11 @@ func (o *Options) readGitFile(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	target, found := bytes.CutPrefix(text, []byte("gitdir: "))
-	if !found {
-		return "", fmt.Errorf("%s: does not begin with \"gitdir: \"", path)
+	target, err := parseGitFile(text)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
 	}
-	target = untilNUL(bytes.TrimRight(target, "\r\n"))
-	if len(target) == 0 {
-		return "", fmt.Errorf("%s: names no folder", path)
-	}
-	real, err := realPath(joinPath(filepath.Dir(path), string(target)))
+	real, err := realPath(joinPath(filepath.Dir(path), target))
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
@@ -183,6 +184,25 @@ func (o *Options) readGitFile(path string) (string, error) {
 	return real, nil
 }
 
+var (
+	errNoGitDir = errors.New(`does not begin with "gitdir: "`)
+	errNoTarget = errors.New("names no folder")
+)
+
+// parseGitFile reads the text of a .git file, "gitdir: <path>" and line ends.
+func parseGitFile(text []byte) (target string, err error) {
+	rest, found := bytes.CutPrefix(text, []byte("gitdir: "))
+	if !found {
+		return "", errNoGitDir
+	}
+	target = string(untilNUL(bytes.TrimRight(rest, "\r\n")))
+	if target == "" {
+		return "", errNoTarget
+	}
+	return target, nil
+}
+
+// untilNUL is as much of b as a C string shows.
 func untilNUL(b []byte) []byte {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		return b[:i]

@@ -185,6 +185,15 @@ func TestAForeignRepositoryLeadsNowhere(t *testing.T) {
 		t.Errorf("shallow: %v", err)
 	}
 
+	// A worktree that a colleague has made in it is theirs too.
+	os.MkdirAll(h.path("x/own/worktrees/w"), 0o755)
+	h.write("x/own/worktrees/w/commondir", "../..\n")
+	h.write("x/own/worktrees/w/HEAD", "ref: refs/heads/w\n")
+	giveAway(t, h.path("x/own/worktrees/w"), 4243)
+	if r, err := Open(h.path("x/own/worktrees/w"), h.options()); err != nil || r.CommonDir != h.path("x/own") {
+		t.Errorf("a worktree within: %v", err)
+	}
+
 	// What root includes in its own repository is its own affair.
 	h.must(p, "roots.git", "config", "include.path", h.path("x/theirs"))
 	if r, err = Open(h.path("roots.git"), h.options()); err != nil || len(r.Config.Refused) != 0 {

@@ -34,6 +34,8 @@ type Worktree struct {
 	Prunable string
 	// Ignored is why git doesn't see it: then its refs keep nothing alive. "" if it does.
 	Ignored string
+	// Err is what could not be read of the above; nil if nothing.
+	Err error
 }
 
 // Main tells whether it is the main worktree.
@@ -55,11 +57,7 @@ func (r *Repo) Worktrees() ([]Worktree, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		w, err := r.linkedWorktree(e.Name())
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, w)
+		all = append(all, r.linkedWorktree(e.Name()))
 	}
 	return all, nil
 }
@@ -103,19 +101,19 @@ func bareInWorktreeConfig(common *vfs.Dir) (bare bool, err error) {
 	return bare, err
 }
 
-func (r *Repo) linkedWorktree(id string) (Worktree, error) {
+func (r *Repo) linkedWorktree(id string) Worktree {
 	gitDir := r.Common.Path("worktrees/" + id)
 	w := Worktree{ID: id, GitDir: gitDir, RefDir: r.refDirOf(gitDir, true), Current: gitDir == r.GitDir}
 	if st, err := os.Stat(gitDir); err != nil || !st.IsDir() {
 		w.Ignored, w.Prunable = "not a folder", "not a valid directory"
-		return w, nil
+		return w
 	}
 	dotGit, err := r.dotGitOf(id)
 	switch {
 	case vfs.Missing(err):
 		w.Ignored, w.Prunable = "it has no gitdir file", "gitdir file does not exist"
 	case err != nil:
-		return w, err
+		w.Ignored, w.Err = "its gitdir file can't be read", err
 	case dotGit == "":
 		w.Ignored, w.Prunable = "its gitdir file is empty", "invalid gitdir file"
 	default:
@@ -124,13 +122,11 @@ func (r *Repo) linkedWorktree(id string) (Worktree, error) {
 			w.Prunable = "gitdir file points to non-existent location"
 		}
 	}
-	if err := r.readLock(&w); err != nil {
-		return w, err
-	}
+	r.readLock(&w)
 	if w.Locked {
 		w.Prunable = ""
 	}
-	return w, nil
+	return w
 }
 
 // dotGitOf is the .git file that a linked worktree's gitdir file names, "" where it is empty.
@@ -167,20 +163,16 @@ func forgivingRealPath(path string) string {
 	return filepath.Join(forgivingRealPath(dir), base)
 }
 
-func (r *Repo) readLock(w *Worktree) error {
-	text, err := r.Common.ReadFile("worktrees/"+w.ID+"/locked", maxGitFile)
-	switch {
-	case vfs.Missing(err):
-		return nil
-	case errors.Is(err, vfs.ErrTooLarge) || errors.Is(err, vfs.ErrNotRegular):
-		w.Locked = true
-		return nil
-	case err != nil:
-		return err
+// readLock looks for the file locked, which locks whatever it is.
+func (r *Repo) readLock(w *Worktree) {
+	name := "worktrees/" + w.ID + "/locked"
+	if _, err := r.Common.Lstat(name); vfs.Missing(err) {
+		return
 	}
 	w.Locked = true
+	text, err := r.Common.ReadFile(name, maxGitFile)
 	w.LockReason = string(bytes.Trim(text, " \t\r\n"))
-	return nil
+	w.Err = errors.Join(w.Err, err)
 }
 
 // linkedWorkTree is the working tree that belongs to a linked worktree's git dir; "" if it does not say.
