@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 
 	"refaudit/finding"
 	"refaudit/internal/refstore"
+	"refaudit/internal/tagtext"
 	"refaudit/oid"
 	"refaudit/peel"
 )
@@ -38,7 +40,7 @@ func (l *look) judgeBatch(ctx context.Context, b *batch) error {
 		name := b.nameOf(r)
 		kind := l.judge.Kind(h)
 		branch := kind != oid.Commit && bytes.HasPrefix(name, headsPrefix)
-		if l.judge.Right(h, cached) && !branch && !(kind == oid.Tag && l.tagNames) {
+		if l.judge.Right(h, cached) && !branch && !(kind == oid.Tag && (l.tagNames || l.level == Deep)) {
 			continue
 		}
 		if err := l.judgeRecord(ctx, b, r, h); err != nil {
@@ -58,8 +60,8 @@ func (l *look) judgeRecord(ctx context.Context, b *batch, r *record, h peel.Hand
 	if err := l.judgeObject(&base, r, &v); err != nil {
 		return err
 	}
-	if v.Kind == oid.Tag && l.tagNames {
-		if err := l.judgeName(&base, r); err != nil {
+	if v.Kind == oid.Tag && (l.tagNames || l.level == Deep) {
+		if err := l.judgeText(&base, r); err != nil {
 			return err
 		}
 	}
@@ -87,6 +89,11 @@ func (l *look) judgeObject(base *finding.Finding, r *record, v *peel.Verdict) er
 	f.Cached = oid.ID{}
 	switch v.State {
 	case peel.Absent:
+		if id, ok := worktreeOf(f.Ref); ok {
+			f.ID, f.Severity = finding.WorktreeHeadMissing, finding.Default(finding.WorktreeHeadMissing)
+			f.Message = fmt.Sprintf("the HEAD of worktree %q names object %v, which is missing%s", id, f.OID, l.prunable(id))
+			return l.add(&f, r)
+		}
 		f.ID, f.Message = finding.RefTargetMissing, fmt.Sprintf("names object %v, which is missing", f.OID)
 		if base.Cached != (oid.ID{}) {
 			f.Message += fmt.Sprintf("; its cached peel %v can't be judged and is left alone", base.Cached)
@@ -112,6 +119,27 @@ func (l *look) judgeObject(base *finding.Finding, r *record, v *peel.Verdict) er
 	return l.add(&f, r)
 }
 
+// worktreeOf tells the id of the worktree whose HEAD this is.
+func worktreeOf(ref finding.RefName) (id string, ok bool) {
+	rest, ok := strings.CutPrefix(string(ref), "worktrees/")
+	id, name, _ := strings.Cut(rest, "/")
+	return id, ok && name == "HEAD"
+}
+
+// prunable says whether git would remove a worktree, and how.
+func (l *look) prunable(id string) string {
+	trees, err := l.target.Repo.Worktrees()
+	if err != nil {
+		return ""
+	}
+	for i := range trees {
+		if w := &trees[i]; w.ID == id && w.Prunable != "" {
+			return fmt.Sprintf("; the worktree is prunable (%s): `git worktree prune` removes it", w.Prunable)
+		}
+	}
+	return ""
+}
+
 func (l *look) unverifiable(base *finding.Finding, v *peel.Verdict) string {
 	what := fmt.Sprintf("names object %v, which is not here", base.OID)
 	if v.Fault.Why != 0 {
@@ -123,21 +151,40 @@ func (l *look) unverifiable(base *finding.Finding, v *peel.Verdict) string {
 	return what + " (" + l.judge.AbsenceUnknown + ")"
 }
 
-// judgeName compares a tag's own name with the ref's, below refs/tags/.
-func (l *look) judgeName(base *finding.Finding, r *record) error {
-	short, ok := bytes.CutPrefix([]byte(base.Ref), tagsPrefix)
-	if !ok {
-		return nil
-	}
-	name, ok := l.objects.TagName(base.OID)
-	if !ok || bytes.Equal(name, short) {
-		return nil
+// judgeText judges what a tag says beside its first two lines: its own name, which below refs/tags/ is to
+// be the ref's, and, looking deep, everything that git fsck judges.
+func (l *look) judgeText(base *finding.Finding, r *record) error {
+	kind, text, err := l.objects.Read(base.OID, maxTagText)
+	if err != nil || kind != oid.Tag {
+		return nil // a tag that can't be read is told of
 	}
 	f := *base
 	f.Cached = oid.ID{}
+	if l.level == Deep {
+		for _, p := range tagtext.Check(l.format, text, l.policy.Severity) {
+			f.ID, f.Severity, f.Message = p.ID, finding.Default(p.ID), fmt.Sprintf("tag %v: %s", f.OID, p.Text)
+			if err := l.add(&f, r); err != nil {
+				return err
+			}
+		}
+	}
+	short, ok := bytes.CutPrefix([]byte(base.Ref), tagsPrefix)
+	name, named := tagName(text)
+	if !ok || !named || bytes.Equal(name, short) {
+		return nil
+	}
 	f.ID, f.Severity = finding.TagNameMismatch, finding.Default(finding.TagNameMismatch)
 	f.Message = fmt.Sprintf("is tag %v, whose own name is %q", f.OID, name)
 	return l.add(&f, r)
+}
+
+// tagName is a tag's own name: what stands on its third line.
+func tagName(text []byte) (name []byte, ok bool) {
+	for range 2 {
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+	}
+	name, _, _ = bytes.Cut(text, []byte("\n"))
+	return bytes.CutPrefix(name, []byte("tag "))
 }
 
 // findCause tells how a wrong peel came about, where more can be told than the value shows.

@@ -3,6 +3,7 @@ package scan
 import (
 	"context"
 	"errors"
+	"time"
 
 	"refaudit/finding"
 	"refaudit/internal/refstore"
@@ -20,6 +21,7 @@ type look struct {
 	judge   *peel.Judge
 	handles []peel.Handle // scratch of judgeBatch
 	emit    func(*finding.Finding) error
+	now     func() time.Time
 
 	before *look // the look before this one: only what it saw is reported, only its refs are judged
 	seen   map[string]bool
@@ -35,7 +37,7 @@ type look struct {
 // lookOnce looks at the whole repository, or again at what the look before has seen. Findings
 // that survive the policy go to emit; in a second look, those that the first has seen too.
 func lookOnce(ctx context.Context, t *Target, policy *Policy, o Options, before *look, emit func(*finding.Finding) error) (*look, error) {
-	l := &look{target: t, format: t.Repo.Format, level: o.Level, policy: policy, emit: emit, before: before,
+	l := &look{target: t, format: t.Repo.Format, level: o.Level, policy: policy, emit: emit, before: before, now: o.Now,
 		seen: map[string]bool{}, named: map[string]bool{}, replacements: peel.Replacements{}, tagNames: policy.Wanted(finding.TagNameMismatch)}
 	if before != nil {
 		l.replacements = before.replacements
@@ -72,7 +74,7 @@ func lookOnce(ctx context.Context, t *Target, policy *Policy, o Options, before 
 
 // stores visits the ref stores.
 func (l *look) stores(ctx context.Context, report func(finding.Finding) error, each func(*refstore.Ref) error) error {
-	o := refstore.Options{Hidden: l.level == Deep, Objects: l.level > Quick, Severity: l.policy.Severity}
+	o := refstore.Options{Hidden: l.level == Deep, Deep: l.level == Deep, Objects: l.level > Quick, Severity: l.policy.Severity, Now: l.now}
 	sum, err := l.target.Refs.Visit(ctx, o, report, each)
 	l.refs = sum.Refs
 	l.notRead = append(l.notRead, sum.Unread...)

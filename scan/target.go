@@ -1,7 +1,6 @@
 package scan
 
 import (
-	"bytes"
 	"errors"
 
 	"refaudit/finding"
@@ -106,16 +105,3 @@ func hasPromisorPack(db *odb.DB) bool {
 
 // maxTagText is the longest tag of which the name is read.
 const maxTagText = 64 << 20
-
-// TagName is a tag's own name: what stands on its third line. ok is false where it can't be read.
-func (o *objects) TagName(id oid.ID) (name []byte, ok bool) {
-	kind, text, err := o.Read(id, maxTagText)
-	if err != nil || kind != oid.Tag {
-		return nil, false
-	}
-	for range 2 {
-		_, text, _ = bytes.Cut(text, []byte("\n"))
-	}
-	name, _, _ = bytes.Cut(text, []byte("\n"))
-	return bytes.CutPrefix(name, []byte("tag "))
-}

@@ -43,7 +43,12 @@ func (v *visit) files() error {
 		}
 	}
 	if v.place.main {
-		return v.packed(refs)
+		if err := v.packed(refs); err != nil {
+			return err
+		}
+	}
+	if v.o.Deep {
+		return v.leftovers(nil)
 	}
 	return nil
 }

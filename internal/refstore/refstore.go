@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"refaudit/finding"
 	"refaudit/internal/vfs"
@@ -54,8 +55,10 @@ func (s *Summary) unread(reason string) { s.Unread = append(s.Unread, reason) }
 
 // Options of a visit.
 type Options struct {
-	Hidden  bool // also visit records that are served to nobody
-	Objects bool // objects are looked at: tell of ids that can be none
+	Hidden  bool             // also visit records that are served to nobody
+	Objects bool             // objects are looked at: tell of ids that can be none
+	Deep    bool             // also judge the whole inside of tables, and what lies beside the refs
+	Now     func() time.Time // by which the age of leftovers is told; nil: the clock
 	// Severity is what is configured for git's ids; nil: the defaults.
 	Severity func(finding.ID) finding.Severity
 }

@@ -19,6 +19,7 @@ const stackPatience = 3 * time.Second
 
 // stack is the tables of a store, opened, oldest first.
 type stack struct {
+	names  []string // as tables.list has them
 	files  []*os.File
 	tables []*reftable.Table
 }
@@ -112,7 +113,7 @@ func (v *visit) has(name string) bool {
 // openTables opens the named tables. gone is the name of one that is not there, unless final
 // says that this is how things are: then it is a finding.
 func (v *visit) openTables(names []string, final bool) (s *stack, gone string, whole bool, err error) {
-	s, whole = &stack{}, true
+	s, whole = &stack{names: names}, true
 	for _, name := range names {
 		file := "reftable/" + name
 		label := v.place.label(file)

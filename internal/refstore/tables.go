@@ -20,20 +20,60 @@ func (v *visit) tables() error {
 	if s != nil {
 		defer s.close()
 	}
-	if err != nil || !whole {
+	if err != nil {
 		return err
 	}
-	for _, t := range s.tables {
+	if whole {
+		if err := v.records(s.tables); err != nil {
+			return err
+		}
+	}
+	if v.o.Deep {
+		return v.deep(s, whole)
+	}
+	return nil
+}
+
+func (v *visit) records(tables []*reftable.Table) error {
+	for _, t := range tables {
 		if err := v.tableName(t); err != nil {
 			return err
 		}
 	}
-	w := &tableVisit{visit: v, tables: s.tables, names: newConflicts()}
-	err = w.read()
+	w := &tableVisit{visit: v, tables: tables, names: newConflicts()}
+	err := w.read()
 	if errors.Is(err, reftable.ErrDamaged) {
 		return nil // each fault has been told
 	}
 	return err
+}
+
+// deep judges the inside of every table that could be opened, the stack as a whole, and what lies beside it.
+func (v *visit) deep(s *stack, whole bool) error {
+	for _, t := range s.tables {
+		if err := v.ctx.Err(); err != nil {
+			return err
+		}
+		if err := reftable.Verify(t, reftable.VerifyOptions{RefName: judgeName}, v.report); err != nil {
+			return err
+		}
+	}
+	if err := reftable.CheckStack(s.tables, v.repo.Format, v.report); err != nil {
+		return err
+	}
+	var listed []string
+	if whole {
+		listed = s.names
+	}
+	return v.leftovers(listed)
+}
+
+// judgeName says what is wrong with the name of a ref in a table.
+func judgeName(name []byte) string {
+	if refname.Valid(name, 0) || refname.IsRoot(name) || refname.IsPseudo(name) {
+		return ""
+	}
+	return "is a name that git refuses"
 }
 
 // tableName judges the name of a table's file as git does.
