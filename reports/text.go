@@ -150,7 +150,7 @@ func (t *text) Usage(u *Usage) error {
 	t.heading(u.Repo)
 	for _, f := range u.Figures {
 		if f.Known {
-			t.printf("  %-20s %15s  %s\n", f.Name, thousands(f.Bytes), human(f.Bytes))
+			t.printf("  %-20s %15s  %s\n", f.Name, Thousands(f.Bytes), human(f.Bytes))
 		} else {
 			t.printf("  %-20s %15s  (%s)\n", f.Name, "unknown", Escape(f.Reason))
 		}
@@ -158,7 +158,7 @@ func (t *text) Usage(u *Usage) error {
 	for _, g := range u.By {
 		for _, f := range g.Figures {
 			if f.Known {
-				t.printf("    %s %s, %s: %s\n", g.Key, Escape(g.Name), f.Name, thousands(f.Bytes))
+				t.printf("    %s %s, %s: %s\n", g.Key, Escape(g.Name), f.Name, Thousands(f.Bytes))
 			}
 		}
 	}
@@ -166,8 +166,8 @@ func (t *text) Usage(u *Usage) error {
 	return t.err
 }
 
-// thousands groups the digits of a number by three.
-func thousands(n int64) string {
+// Thousands groups the digits of a number by three.
+func Thousands(n int64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -227,5 +227,5 @@ func count(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return thousands(n) + " " + many
+	return Thousands(n) + " " + many
 }

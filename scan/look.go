@@ -65,7 +65,12 @@ func lookOnce(ctx context.Context, t *Target, policy *Policy, o Options, before 
 			}
 			return each(r)
 		})
-	}, func(b *batch) error { return l.judgeBatch(ctx, b) })
+	}, func(b *batch) error {
+		if o.Seen != nil && before == nil {
+			o.Seen.Add(int64(len(b.recs)))
+		}
+		return l.judgeBatch(ctx, b)
+	})
 	if err != nil {
 		return nil, err
 	}

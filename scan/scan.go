@@ -7,6 +7,7 @@ package scan
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -55,6 +56,7 @@ type Options struct {
 	Workers     int // goroutines that look at objects; 0: one a processor
 	Log         *zap.Logger
 	Now         func() time.Time
+	Seen        *atomic.Int64 // counts records as they are judged, for whoever watches; nil: nobody
 }
 
 // Result is how the audit of one repository ended.

@@ -21,6 +21,7 @@ type scanOptions struct {
 	failOn      string
 	strict      bool
 	maxFindings int
+	progress    string
 }
 
 func scanCommand(e env) *cli.Command {
@@ -40,6 +41,7 @@ func scanCommand(e env) *cli.Command {
 				Usage: "lowest `SEVERITY` that makes the exit code 1: error, warn, info or never"},
 			&cli.BoolFlag{Name: "strict", Destination: &o.strict, Usage: "take warnings for errors"},
 			&cli.IntFlag{Name: "max-findings", Destination: &o.maxFindings, Usage: "show at most `N` findings of a repository, and count the rest (0: all)"},
+			&cli.StringFlag{Name: "progress", Value: "auto", Destination: &o.progress, Usage: "auto (drawn on a terminal), plain (a line every few seconds) or none"},
 		),
 		Action: func(c *cli.Context) error {
 			o.paths = c.Args().Slice()
@@ -64,12 +66,17 @@ func runScan(ctx context.Context, e env, o scanOptions) error {
 	if err != nil {
 		return err
 	}
-	s := &scanning{env: e, report: report, tally: newTally(e.now()), failOn: least, strict: o.strict,
-		options: scan.Options{Level: level, MaxFindings: o.maxFindings, Log: e.log, Now: e.now}}
+	told, err := startProgress(e, o.progress)
+	if err != nil {
+		return err
+	}
+	s := &scanning{env: e, report: report, told: told, tally: newTally(e.now()), failOn: least, strict: o.strict,
+		options: scan.Options{Level: level, MaxFindings: o.maxFindings, Log: e.log, Now: e.now, Seen: &told.refs}}
 	if err := report.Start(&reports.Start{Command: "scan", Version: versionString(), Level: o.level, Time: e.now()}); err != nil {
 		return err
 	}
 	err = s.all(ctx, &o.targets, o.jobs)
+	told.end()
 	return s.end(ctx, err, publish)
 }
 
@@ -77,6 +84,7 @@ func runScan(ctx context.Context, e env, o scanOptions) error {
 type scanning struct {
 	env     env
 	report  reports.Report
+	told    *progress
 	tally   *tally
 	failOn  finding.Severity
 	strict  bool
@@ -99,11 +107,12 @@ func (s *scanning) all(ctx context.Context, t *targets, jobs int) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		s.told.total.Add(1)
 		mine, next := turn, make(chan struct{})
 		turn = next
 		wg.Add(1)
 		go func() {
-			defer func() { <-slots; wg.Done() }()
+			defer func() { s.told.done.Add(1); <-slots; wg.Done() }()
 			r := s.one(ctx, one, mine)
 			<-mine
 			if err := s.finish(r); err != nil {
@@ -114,6 +123,7 @@ func (s *scanning) all(ctx context.Context, t *targets, jobs int) error {
 		}()
 		return nil
 	})
+	s.told.whole.Store(true)
 	wg.Wait()
 	if s.failed != nil {
 		return s.failed

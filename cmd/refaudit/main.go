@@ -25,6 +25,7 @@ type env struct {
 	getenv         func(string) (string, bool)
 	dir            string // the working folder
 	terminal       bool   // stdout is one
+	errTerminal    bool   // stderr is one
 }
 
 // abs makes a path absolute, so that a repository has the same name in every run.
@@ -38,7 +39,8 @@ func (e *env) abs(path string) string {
 func main() {
 	ctx, stop := withSignals(context.Background())
 	dir, _ := os.Getwd()
-	e := env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: time.Now, getenv: os.LookupEnv, dir: dir, terminal: term.IsTerminal(int(os.Stdout.Fd()))}
+	e := env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: time.Now, getenv: os.LookupEnv, dir: dir,
+		terminal: term.IsTerminal(int(os.Stdout.Fd())), errTerminal: term.IsTerminal(int(os.Stderr.Fd()))}
 	e.log = logger(os.Stderr, e.getenv)
 	code := run(ctx, e, os.Args)
 	stop()
