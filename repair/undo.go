@@ -85,6 +85,9 @@ func (r *Repo) settled(e *journal.Entry) error {
 }
 
 func (s *Stack) undo(ctx context.Context, e *journal.Entry) (*Outcome, error) {
+	if len(e.Gone) > 0 {
+		return s.rewriteBack(ctx, e)
+	}
 	wanted, decide := reversed(e)
 	out, err := s.hold(ctx, func(h *holding) error {
 		if err := h.Repo.settled(e); err != nil {
