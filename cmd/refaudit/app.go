@@ -51,6 +51,7 @@ func newApp(e env) *cli.App {
 		OnUsageError:           usage,
 		Commands: []*cli.Command{
 			scanCommand(e),
+			explainCommand(e),
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
