@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"refaudit/internal/gittest"
+	"refaudit/internal/vfs"
 	"refaudit/oid"
 )
 
@@ -139,11 +140,15 @@ func TestSafeBareRepository(t *testing.T) {
 		h.must(p, ".", "init", "-q", "--bare", "bare.git")
 		h.must(p, ".", "init", "-q", "r")
 		os.Mkdir(h.path("r/.git/hooks"), 0o755)
+		h.must(p, ".", "init", "-q", "--bare", "r/.git/modules/m")
+		h.write("r/.git/worktrees/w/HEAD", "ref: refs/heads/w\n")
+		h.write("r/.git/worktrees/w/commondir", "../..\n")
+		h.write("r/.git/worktrees/w/gitdir", h.path("none/.git")+"\n")
 		h.must(p, "bare.git", "config", "safe.bareRepository", "all") // nobody asks the repository
 		for _, value := range []string{"all", "explicit", "sometimes"} {
 			h.write(".gitconfig", "[safe]\nbareRepository = "+value+"\n")
-			for _, dir := range []string{"bare.git", "r", "r/.git/hooks"} {
-				if dir == "r/.git/hooks" && strings.HasPrefix(p.Version, "2.39") {
+			for _, dir := range []string{"bare.git", "r", "r/.git/hooks", "r/.git/modules/m", "r/.git/worktrees/w"} {
+				if strings.HasPrefix(dir, "r/.git/") && strings.HasPrefix(p.Version, "2.39") {
 					continue // it refused these too
 				}
 				h.same(p, dir)
@@ -157,6 +162,28 @@ func TestSafeBareRepository(t *testing.T) {
 			t.Errorf("a bare repository that is named: %v", err)
 		}
 	})
+}
+
+// Without the right to mount, a test can see no more of the boundary than that it was met.
+func TestDiscoveryEndsWithTheFileSystem(t *testing.T) {
+	const edge = "/dev/shm"
+	above, err := vfs.Device(filepath.Dir(edge))
+	if below, e := vfs.Device(edge); err != nil || e != nil || above == below {
+		t.Skip(edge, " is no file system of its own")
+	}
+	dir, err := os.MkdirTemp(edge, "refaudit-test-")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer os.RemoveAll(dir)
+	env := map[string]string{}
+	for across, met := range map[string]bool{"": true, "0": true, "1": false} {
+		env["GIT_DISCOVERY_ACROSS_FILESYSTEM"] = across
+		_, err := Discover(dir, Options{Env: MapEnv(env), Cwd: dir})
+		if !errors.Is(err, ErrNotFound) || strings.Contains(err.Error(), "boundary") != met {
+			t.Errorf("%q: %v", across, err)
+		}
+	}
 }
 
 func TestWhatIsAGitDir(t *testing.T) {
