@@ -41,19 +41,6 @@ func TestNothingOfTheMachineGetsIn(t *testing.T) {
 	}
 }
 
-func TestEachFaultIsThere(t *testing.T) {
-	EachFault(t, func(t *testing.T, r *Repo, want []Want) {
-		for _, w := range want {
-			if w.Cached.IsZero() || w.ID == "peelOrphan" {
-				continue
-			}
-			if !r.caches(string(w.Ref), w.OID.String(), w.Cached.String()) {
-				t.Errorf("%s: %s is not cached for %s", w.ID, w.Cached, w.Ref)
-			}
-		}
-	})
-}
-
 func TestUnchangedSeesEverything(t *testing.T) {
 	for name, change := range map[string]func(dir string) error{
 		"nothing": func(string) error { return nil },
