@@ -49,14 +49,15 @@ var arrows = []arrow{
 	// what is done with it
 	{"scan", "finding oid peel packed loose reftable odb repo alternates internal/refstore internal/refname internal/tagtext internal/vfs internal/wildmatch internal/gitconfig", "one audit from start to end"},
 	{"repair", "finding oid peel packed reftable odb repo alternates scan internal/refstore internal/refname internal/vfs internal/lockfile internal/journal internal/wildmatch", "plans from what a scan finds, writes under git's locks"},
-	{"alternates/usage", "finding oid odb repo alternates internal/refstore internal/bitmap internal/commitgraph internal/binread internal/inflate internal/vfs internal/wildmatch", "disk usage"},
+	{"alternates/usage", "finding oid odb repo alternates internal/refstore internal/bitmap internal/commitgraph internal/binread internal/inflate internal/refname internal/vfs internal/wildmatch", "disk usage; --exclude and alternateRefsPrefixes are patterns of names"},
 	{"reports", "finding oid alternates/usage", "renders findings and usage"},
 
 	// front ends
 	{"internal/fleet", "finding oid repo scan reports internal/vfs internal/wildmatch", "many repositories in one run"},
 	{"internal/hook", "finding oid peel odb repo scan internal/gitconfig internal/refname internal/tagtext internal/vfs", "pre-receive"},
-	{"internal/remotehelper", "finding oid peel odb repo scan internal/gitconfig internal/refname internal/vfs", "git-remote-refaudit, scan --remote"},
-	{"cmd/refaudit", "finding oid scan repair alternates/usage reports repo packed reftable internal/fleet internal/hook internal/remotehelper internal/gitconfig internal/vfs internal/wildmatch", "the command line; dump prints what the codecs read"},
+	{"internal/remote", "finding oid odb peel scan repo internal/gitconfig internal/refname internal/vfs", "one server's repository, over git's own transport; judged by scan in a scratch repository"},
+	{"internal/remotehelper", "finding oid scan repo internal/gitconfig internal/refname internal/remote internal/vfs", "git-remote-refaudit"},
+	{"cmd/refaudit", "finding oid scan repair alternates/usage reports repo packed reftable internal/fleet internal/hook internal/remote internal/remotehelper internal/gitconfig internal/vfs internal/wildmatch", "the command line; dump prints what the codecs read"},
 
 	// for tests
 	{"internal/gittest", "finding oid", "says which findings a scan has to give"},
@@ -82,17 +83,17 @@ var uses = []use{
 	{"go.uber.org/zap/...", "cmd/refaudit scan internal/fleet internal/hook internal/remotehelper", "", "logs for operators; codecs and rules return values"},
 	{"golang.org/x/sys/...", "internal/vfs internal/lockfile", "internal/vfs internal/lockfile repair cmd/refaudit", "system calls that os lacks"},
 	{"github.com/go-git/go-git/v5/plumbing/object", "", "peel odb", "DecodeTag as a second opinion"},
-	{"github.com/go-git/go-git/v5/plumbing/...", "internal/remotehelper", "*", "the transport; fixtures"},
-	{"github.com/go-git/...", "", "*", "fixtures in tests; never an object or a ref of a user's repository"},
+		{"github.com/go-git/...", "", "*", "fixtures in tests; never an object or a ref of a user's repository"},
 
-	{"os/exec", "alternates/usage internal/hook internal/remotehelper internal/gittest cmd/refaudit repair", "*", "core.alternateRefsCommand, the helper's inner git, a child with another owner's id"},
-	{"syscall", "repo internal/vfs internal/lockfile internal/gittest internal/remotehelper cmd/refaudit repair", "*", "signals and process groups; access(2) and devices in the discovery of a repository"},
+	{"os/exec", "alternates/usage internal/remote internal/gittest cmd/refaudit repair", "*", "core.alternateRefsCommand, the helper's inner git, a child with another owner's id"},
+	{"syscall", "repo internal/vfs internal/lockfile internal/gittest internal/remote cmd/refaudit repair", "*", "signals and process groups; access(2) and devices in the discovery of a repository"},
 	{"unsafe", "internal/vfs", "", "a mapping on Windows"},
 	{"C", "", "", "the program is pure Go"},
-	{"net/...", "internal/remotehelper", "*", "only the helper talks to anyone"},
+	{"net/url", "internal/remote", "*", "judges URLs"},
+	{"net/...", "", "*", "git talks to servers, we do not"},
 	{"log", "", "", "zap does this"},
 	{"log/slog", "", "", "zap does this"},
-	{"os", "alternates alternates/usage odb internal/refstore repo scan repair internal/vfs internal/lockfile internal/journal internal/crashfs internal/gitconfig internal/fleet internal/hook internal/remotehelper internal/gittest internal/archtest cmd/refaudit", "*", "codecs and rules open no files"},
+	{"os", "alternates alternates/usage odb internal/refstore repo scan repair internal/vfs internal/lockfile internal/journal internal/crashfs internal/gitconfig internal/fleet internal/hook internal/remote internal/remotehelper internal/gittest internal/archtest cmd/refaudit", "*", "codecs and rules open no files"},
 }
 
 // writers are the functions of os that change a file system, or open a file such that one can.
@@ -109,6 +110,7 @@ var leaves = []leave{
 	{"internal/vfs", "*", "the one door"},
 	{"internal/crashfs", "*", "puts what survived a crash on a disk, for git to look at; tests only"},
 	{"internal/gittest", "*", "makes repositories; tests only"},
+	{"internal/remotehelper/helper.go", "Remove", "the .keep files of which git told it, as the protocol of helpers asks"},
 	{"cmd/refaudit/common.go", "CreateTemp Rename Remove", "-o FILE is the user's own file: written beside its place, then renamed"},
 }
 
@@ -119,6 +121,7 @@ var vfsWriting = []leave{
 	{"internal/lockfile", "*", "takes and commits locks"},
 	{"internal/journal", "*", "writes its entries, outside of any repository"},
 	{"internal/crashfs", "*", "is one"},
+	{"internal/remote", "*", "makes scratch repositories of its own"},
 	{"repair", "*", "the only package that changes a repository"},
 	{"cmd/refaudit", "OS", "hands the real one to repair"},
 }
