@@ -121,6 +121,18 @@ func (t *Table) findRestarts(b *block) *finding.Corrupt {
 	return nil
 }
 
+// checkFirst looks at what every writer does: the first record is the first restart. Where it
+// is not, the count of restarts is wrong, and records may end earlier than it says.
+func (t *Table) checkFirst(b *block) *finding.Corrupt {
+	switch {
+	case b.restarts == 0:
+		return t.corrupt(finding.ReftableRestart, b.off, b.place(b.recs), 2, "block has no restart")
+	case b.restart(0) != b.first():
+		return t.corrupt(finding.ReftableRestart, b.off, b.place(b.recs), 3, "first of %d restarts leads to %d, not to the first record at %d: records may be missing", b.restarts, b.restart(0), b.first())
+	}
+	return nil
+}
+
 // place is where in the file a place in data lies; of a log block, whose bytes are deflated, it is the block.
 func (b *block) place(p int) int64 {
 	if b.kind == kindLog {

@@ -195,6 +195,9 @@ func (b *builder) endBlock() {
 	var restarts []int
 	for i, r := range b.records {
 		if r[0] == nil {
+			if i%interval == 0 {
+				restarts = append(restarts, len(blk))
+			}
 			blk, last = append(blk, r[1]...), nil
 			continue
 		}

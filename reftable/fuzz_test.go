@@ -107,7 +107,7 @@ func openSealed(t *testing.T, data []byte) *Table {
 func steps(t *testing.T, data []byte, least int) func() {
 	n := 0
 	return func() {
-		if n++; n > len(data)*maxRatio/least {
+		if n++; n > len(data)*maxRatio/least+10 {
 			t.Fatalf("%d records from %d bytes", n, len(data))
 		}
 	}
@@ -283,6 +283,39 @@ func FuzzVerify(f *testing.F) {
 		}))
 		if err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+// FuzzDump dumps any bytes: the parts must cover each byte once, and in order.
+func FuzzDump(f *testing.F) {
+	seeds(f, func(data []byte) { f.Add(data, false); f.Add(data, true) })
+	f.Fuzz(func(t *testing.T, data []byte, seal bool) {
+		if seal {
+			data = sealed(data)
+		}
+		count := steps(t, data, 1)
+		at := int64(0)
+		err := Dump(bytes.NewReader(data), int64(len(data)), goldenFile, func(p *Part) error {
+			count()
+			switch {
+			case p.Kind == PartDamage || p.Kind == PartResumed:
+				if len(p.Bytes) != 0 || p.Text == "" {
+					t.Fatalf("%+v", p)
+				}
+			case p.Inflated:
+				if int64(len(p.Bytes)) != p.Length {
+					t.Fatalf("%+v", p)
+				}
+			case p.Offset != at || p.Length <= 0 || !bytes.Equal(p.Bytes, data[at:at+p.Length]):
+				t.Fatalf("%s at %d+%d, want it at %d", p.Kind, p.Offset, p.Length, at)
+			default:
+				at += p.Length
+			}
+			return nil
+		})
+		if err != nil || at != int64(len(data)) {
+			t.Fatalf("%d of %d bytes, %v", at, len(data), err)
 		}
 	})
 }

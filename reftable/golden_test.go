@@ -113,6 +113,8 @@ func (g *golden) step(command, input string) string {
 				g.damage(bad)
 			}
 		}
+	case "dump":
+		g.end(dumpText(&g.out, g.data))
 	default:
 		tab, err := OpenBytes(g.data, goldenFile, 0)
 		if err != nil {
@@ -238,6 +240,27 @@ func (g *golden) finding(f finding.Finding) error {
 		fmt.Fprintf(&g.out, "the finding is not whole: %+v\n", f)
 	}
 	return nil
+}
+
+// dumpText writes a dump as lines of place, kind, bytes and meaning.
+func dumpText(out *strings.Builder, data []byte) error {
+	return Dump(bytes.NewReader(data), int64(len(data)), goldenFile, func(p *Part) error {
+		switch p.Kind {
+		case PartDamage, PartResumed:
+			fmt.Fprintf(out, "-- %s %s\n", p.Kind, p.Text)
+			return nil
+		}
+		in := " "
+		if p.Inflated {
+			in = "~"
+		}
+		hex := hex.EncodeToString(p.Bytes[:min(len(p.Bytes), 8)])
+		if len(p.Bytes) > 8 {
+			hex += "…"
+		}
+		fmt.Fprintf(out, "%s%5d +%-4d %-8s %-17s %s\n", in, p.Offset, p.Length, p.Kind, hex, p.Text)
+		return nil
+	})
 }
 
 // short is an id in hex, or two digits of it where all bytes are equal.

@@ -39,6 +39,9 @@ func (t *Table) nextIndex(b *block, p int, rec *indexRecord) (int, *finding.Corr
 	if extra != 0 {
 		return 0, t.corrupt(finding.ReftableIndexMismatch, b.off, b.place(start), int64(p-start), "index record is of type %d, not 0", extra)
 	}
+	if child > 0 && child < uint64(headerLen(t.Version)) {
+		return 0, t.corrupt(finding.ReftableIndexMismatch, b.off, b.place(start), int64(p-start), "index record points to %d, in the header", child)
+	}
 	if child >= uint64(b.off) {
 		return 0, t.corrupt(finding.ReftableIndexMismatch, b.off, b.place(start), int64(p-start), "index record points to %d, which is not before its own block", child)
 	}

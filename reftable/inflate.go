@@ -105,16 +105,29 @@ func (f *inflater) search(t *Table, w *window, off, limit int64) int64 {
 		if bad != nil || len(raw) < 6 {
 			return 0
 		}
-		// a zlib stream begins with deflate, a window of at most 32 KiB, and a multiple of 31
-		if raw[0] != kindLog || raw[4]&0x8f != 8 || (int(raw[4])<<8|int(raw[5]))%31 != 0 {
-			continue
-		}
-		if f.read(t, w, off, &b) == nil {
+		if isLogStart(raw) && f.try(t, w, off, &b) {
 			return off
 		}
-		f.wasted += int64(len(f.data))
 	}
 	return 0
+}
+
+// try tells whether a log block can be read, until too much has been inflated in vain.
+func (f *inflater) try(t *Table, w *window, off int64, b *block) bool {
+	if f.wasted >= searchBudget {
+		return false
+	}
+	if f.read(t, w, off, b) == nil {
+		return true
+	}
+	f.wasted += int64(len(f.data))
+	return false
+}
+
+// isLogStart judges the first six bytes of a block: a log block goes on with a zlib stream, which
+// begins with its method, deflate, a window of at most 32 KiB, and a multiple of 31.
+func isLogStart(b []byte) bool {
+	return b[0] == kindLog && b[4]&0x8f == 8 && (int(b[4])<<8|int(b[5]))%31 == 0
 }
 
 // A feeder gives the bytes of a window one by one, so that what is left of them is known.

@@ -22,13 +22,14 @@ type Table struct {
 	// its error. Set it before the first read.
 	Damage func(*finding.Corrupt) error
 
-	r      io.ReaderAt
-	mem    []byte // the whole file, if it is in memory
-	file   string
-	size   int64
-	end    int64 // where the blocks end and the footer begins
-	first  byte  // the kind of the first block; 0: there is none
-	faults []*finding.Corrupt
+	r       io.ReaderAt
+	mem     []byte // the whole file, if it is in memory
+	file    string
+	size    int64
+	end     int64 // where the blocks end and the footer begins
+	logs    bool  // the first block says that it is one of logs
+	logOnly bool  // and it is, so there are no refs
+	faults  []*finding.Corrupt
 }
 
 // Open reads the header and footer of a table of size bytes. file is its name in messages and
@@ -67,11 +68,27 @@ func Open(r io.ReaderAt, size int64, file string, want oid.Format) (*Table, erro
 		return nil, &finding.Corrupt{ID: finding.ReftableHashMismatch, Pos: finding.Pos{File: file, Offset: 0, Length: int64(headerLen(version)), Placed: true},
 			Err: fmt.Errorf("table is of %v, the repository of %v", t.Format, want)}
 	}
-	if t.end > int64(headerLen(version)) {
-		t.first = head[headerLen(version)]
-	}
 	t.checkPositions()
+	if bad := t.lookAtFirst(&w); bad != nil {
+		return nil, bad
+	}
 	return t, nil
+}
+
+// hasBlocks tells whether there is anything between header and footer.
+func (t *Table) hasBlocks() bool { return t.end > int64(headerLen(t.Version)) }
+
+// lookAtFirst tells whether the first block is one of logs. One flipped byte makes a block of
+// refs look like it, and hides them all: so there must be a stream, and nothing that belongs to refs.
+func (t *Table) lookAtFirst(w *window) *finding.Corrupt {
+	head := headerLen(t.Version)
+	b, bad := w.at(int64(head), 6)
+	if bad != nil || len(b) < 6 || !t.hasBlocks() {
+		return bad
+	}
+	t.logs = b[0] == kindLog
+	t.logOnly = isLogStart(b) && t.RefIndex == 0 && t.Obj == 0 && t.ObjIndex == 0 && t.Log <= int64(head)
+	return nil
 }
 
 // OpenBytes opens a table that is in memory. data must not change while the table is in use.

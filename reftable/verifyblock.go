@@ -8,13 +8,12 @@ import (
 )
 
 // A restartCheck holds the restarts of a block against its records: they must ascend, and each
-// must be where a record begins whose key is stored whole. The first record is one.
+// must be where a record begins whose key is stored whole. (That the first record is one, each read looks at.)
 type restartCheck struct {
-	v       *verifier
-	blk     block // its bytes are gone by the end
-	claims  []claim
-	next    int // of claims
-	isFirst bool
+	v      *verifier
+	blk    block // its bytes are gone by the end
+	claims []claim
+	next   int // of claims
 }
 
 // A claim is one restart: its number, and where it leads.
@@ -23,10 +22,7 @@ type claim struct{ n, at int }
 // begin starts a block, and ends the one before.
 func (c *restartCheck) begin(b *block) {
 	c.end()
-	c.blk, c.claims, c.next, c.isFirst = *b, c.claims[:0], 0, true
-	if b.restarts == 0 {
-		c.say(0, "block has no restart")
-	}
+	c.blk, c.claims, c.next = *b, c.claims[:0], 0
 	last := 0
 	for i := range b.restarts {
 		at := b.restart(i)
@@ -45,17 +41,13 @@ func (c *restartCheck) record(start int, whole bool) {
 	for c.next < len(c.claims) && c.claims[c.next].at < start {
 		c.nowhere()
 	}
-	hit := c.next < len(c.claims) && c.claims[c.next].at == start
-	switch {
-	case hit && !whole:
+	if c.next == len(c.claims) || c.claims[c.next].at != start {
+		return
+	}
+	if !whole {
 		c.say(c.claims[c.next].n, "restart leads to %d, a record whose key is not whole", start)
-	case !hit && c.isFirst && len(c.claims) > 0:
-		c.say(0, "first record, at %d, is no restart", start)
 	}
-	if hit {
-		c.next++
-	}
-	c.isFirst = false
+	c.next++
 }
 
 // pass is told of bytes in which records could not be read: restarts into them are not judged.
@@ -67,7 +59,6 @@ func (c *restartCheck) pass(from, to int) {
 			c.next++
 		}
 	}
-	c.isFirst = false
 }
 
 // end is told that the block has no more records.

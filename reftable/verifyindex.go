@@ -95,6 +95,9 @@ type indexItem struct {
 // records decodes an index block; last is its last key, nil if that is not known.
 func (d *descent) records(b *block) (items []indexItem, last []byte) {
 	v := d.v
+	if bad := v.t.checkFirst(b); bad != nil {
+		v.corrupt(bad)
+	}
 	check := restartCheck{v: v}
 	check.begin(b)
 	var rec indexRecord

@@ -26,10 +26,7 @@ func (v *verifier) layout() {
 	}
 	slices.Sort(told)
 	rank := -1
-	for off := int64(0); off < v.t.end && v.err == nil; {
-		if v.t.first == 0 {
-			return
-		}
+	for off := int64(0); v.t.hasBlocks() && off < v.t.end && v.err == nil; {
 		i, found := slices.BinarySearchFunc(known, off, func(l leaf, at int64) int { return cmp.Compare(l.off, at) })
 		if !found {
 			next := v.t.end

@@ -45,7 +45,7 @@ func (t *Table) walk(kind byte, step int) walk {
 	s := walk{Damage: t.Damage, t: t, w: t.window(t.end, step), kind: kind, start: t.end, limit: t.end}
 	switch kind {
 	case kindRef:
-		if t.first != 0 && t.first != kindLog {
+		if t.hasBlocks() && !t.logOnly {
 			s.start = 0
 		}
 		s.limit, s.index = t.refEnd(), t.RefIndex
@@ -60,7 +60,7 @@ func (t *Table) walk(kind byte, step int) walk {
 			}
 		}
 	case kindLog:
-		if t.first == kindLog {
+		if t.logOnly || t.logs && t.Log == 0 {
 			s.start = 0
 		} else if t.Log != 0 {
 			s.start = t.Log
@@ -157,6 +157,10 @@ func (s *walk) nextBlock() bool {
 			if s.loaded != nil {
 				s.loaded()
 			}
+			if bad := t.checkFirst(&s.blk); bad != nil {
+				s.lost++ // nobody can tell how many
+				return s.fault(bad)
+			}
 			return true
 		}
 		s.skipBlock(off, bad)
@@ -190,7 +194,7 @@ func (s *walk) endsRightly(off int64, kind byte) *finding.Corrupt {
 func (s *walk) skipBlock(off int64, bad *finding.Corrupt) {
 	to := s.leafAfter(off)
 	if to == 0 && s.kind == kindLog {
-		to = s.inf.search(s.t, &s.w, off+1, s.limit)
+		to = s.inf.search(s.t, &s.w, max(off+1, int64(headerLen(s.t.Version))), s.limit)
 	} else if to == 0 {
 		to = s.alignedAfter(off)
 	}
@@ -211,7 +215,7 @@ func (s *walk) alignedAfter(off int64) int64 {
 	}
 	var b block
 	for at := off + int64(s.t.BlockSize); at < s.limit; at += int64(s.t.BlockSize) {
-		if kind, _, _ := s.t.blockAt(&s.w, at); kind == s.kind && s.t.readBlock(&s.w, at, &b) == nil {
+		if kind, _, _ := s.t.blockAt(&s.w, at); kind == s.kind && at >= int64(headerLen(s.t.Version)) && s.t.readBlock(&s.w, at, &b) == nil {
 			return at
 		}
 	}
