@@ -83,7 +83,7 @@ var uses = []use{
 	{"go.uber.org/zap/...", "cmd/refaudit scan internal/fleet internal/hook internal/remotehelper", "", "logs for operators; codecs and rules return values"},
 	{"golang.org/x/sys/...", "internal/vfs internal/lockfile", "internal/vfs internal/lockfile repair cmd/refaudit", "system calls that os lacks"},
 	{"github.com/go-git/go-git/v5/plumbing/object", "", "peel odb", "DecodeTag as a second opinion"},
-		{"github.com/go-git/...", "", "*", "fixtures in tests; never an object or a ref of a user's repository"},
+	{"github.com/go-git/...", "", "*", "fixtures in tests; never an object or a ref of a user's repository"},
 
 	{"os/exec", "alternates/usage internal/remote internal/gittest cmd/refaudit repair", "*", "core.alternateRefsCommand, the helper's inner git, a child with another owner's id"},
 	{"syscall", "repo internal/vfs internal/lockfile internal/gittest internal/remote cmd/refaudit repair", "*", "signals and process groups; access(2) and devices in the discovery of a repository"},
