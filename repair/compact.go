@@ -126,6 +126,24 @@ func release(found []exchange) {
 	}
 }
 
+// planCompact says what Compact would change.
+func (s *Stack) planCompact(ctx context.Context, sel Selection, brake Brake) (changes []Change, err error) {
+	found, err := s.findTables(rewriting{find: func(t *tables) ([]exchange, error) { return s.wrongRecords(ctx, t, sel, brake) }})
+	if err != nil {
+		return nil, (&holding{Stack: s}).broken(err)
+	}
+	for _, x := range found {
+		for _, rec := range sortedRecords(x.records) {
+			changes = append(changes, x.change(rec))
+		}
+	}
+	return changes, nil
+}
+
+func (x *exchange) change(r journal.Record) Change {
+	return Change{Ref: r.Ref, ID: r.ID, OID: r.OID, Before: r.Before, After: r.After, Action: action(r.Before, r.After) + ", in " + x.name}
+}
+
 // lockTables takes the tables' own locks, the newest first as git does. A table that is being
 // compacted by another is not waited for.
 func (h *holding) lockTables(ctx context.Context, found []exchange) error {
@@ -326,8 +344,7 @@ func (h *holding) exchange(ctx context.Context, found []exchange, undoes string)
 		e.Gone, e.Listed = append(e.Gone, x.name), append(e.Listed, x.made)
 		for _, rec := range sortedRecords(x.records) {
 			e.Records = append(e.Records, rec)
-			changes = append(changes, Change{Ref: rec.Ref, ID: rec.ID, OID: rec.OID, Before: rec.Before, After: rec.After,
-				Action: action(rec.Before, rec.After) + ", in " + x.name})
+			changes = append(changes, x.change(rec))
 		}
 	}
 	return h.commit(ctx, e, made, list, changes)

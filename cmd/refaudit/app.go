@@ -22,8 +22,11 @@ func versionString() string {
 	return "(devel)"
 }
 
-// run is the program: it runs one command and gives its exit code.
+// run is the program: it runs one command, or is git's remote helper, and gives its exit code.
 func run(ctx context.Context, e env, args []string) int {
+	if isRemoteHelper(args[0]) {
+		return runRemoteHelper(ctx, e, args)
+	}
 	app := newApp(e)
 	err := app.RunContext(ctx, permute(args, app.Commands, app.Flags))
 	if cause := context.Cause(ctx); cause != nil && err != nil {
@@ -51,6 +54,8 @@ func newApp(e env) *cli.App {
 		OnUsageError:           usage,
 		Commands: []*cli.Command{
 			scanCommand(e),
+			fixCommand(e),
+			undoCommand(e),
 			explainCommand(e),
 		},
 		Action: func(c *cli.Context) error {

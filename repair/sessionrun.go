@@ -1,0 +1,150 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"refaudit/finding"
+	"refaudit/internal/lockfile"
+	"refaudit/scan"
+)
+
+// replicated refuses, unless told to go on, where something else keeps account of the files.
+func (s *session) replicated() error {
+	if s.o.Replicated {
+		return nil
+	}
+	signs := s.target.Repo.Replicated()
+	hooks, err := s.target.Repo.Hooks("reference-transaction")
+	if err != nil {
+		return err
+	}
+	for _, h := range hooks {
+		signs = append(signs, "the hook "+h+" is told of every change of a ref that git makes, and not of this one")
+	}
+	if len(signs) == 0 {
+		return nil
+	}
+	return &Refused{Reason: "something else keeps account of this repository's files, and may take a repair for drift: " +
+		strings.Join(signs, "; ") + ". --yes-replicated goes on"}
+}
+
+// apply repairs one store.
+func (s *session) apply(ctx context.Context, st *store) {
+	if st.blocked != free || st.damage != "" || !s.todo(st) && !st.pending {
+		return
+	}
+	var err error
+	switch {
+	case st.packed != nil:
+		structure := Structure{}
+		if s.todo(st) {
+			structure = s.o.structure()
+		}
+		st.out, err = st.packed.Fix(ctx, st.wanted, structure, s.brake())
+	case s.o.Compact:
+		st.out, err = st.stack.Compact(ctx, s.o.Selection, s.brake())
+	default:
+		st.out, err = st.stack.Fix(ctx, st.wanted, s.brake())
+	}
+	s.res.Notices = append(s.res.Notices, st.out.Notices...)
+	for _, c := range st.out.Changes {
+		s.res.Done = append(s.res.Done, Done{Change: st.outward(c), File: st.label, Applied: true, Journal: st.out.Journal})
+		s.warnOfCause(st, c)
+	}
+	for _, l := range st.out.Left {
+		s.res.Notices = append(s.res.Notices, fmt.Sprintf("%s: %s%s is left: %s", st.label, st.prefix, l.Ref, l.Reason))
+	}
+	st.moved = len(st.out.Left) > 0
+	switch {
+	case err == nil:
+	case errors.Is(err, lockfile.ErrHeld) && !s.todo(st):
+		s.res.Notices = append(s.res.Notices, fmt.Sprintf("%s: what an earlier repair has left is not cleared: %v", st.label, err))
+	default:
+		s.block(st, err)
+	}
+}
+
+// warnOfCause says that a wrong peel will come back, where what made it is still there.
+func (s *session) warnOfCause(st *store, c Change) {
+	if c.Ref == "" || st.causes[c.Ref] != finding.CauseReplaceRefs {
+		return
+	}
+	if use, err := s.target.Repo.UseReplaceRefs(); err == nil && !use {
+		return
+	}
+	next := "the next git pack-refs"
+	if st.stack != nil {
+		next = "the next update of the ref"
+	}
+	s.res.Notices = append(s.res.Notices, fmt.Sprintf("%s%s: its tag %v is still replaced under refs/replace/, so %s brings the wrong peel back; remove the replacement, or set core.useReplaceRefs to false",
+		st.prefix, c.Ref, c.OID, next))
+}
+
+// account finds out what an audit would say now: from what is known, where only cached peels were
+// changed, else by another audit.
+func (s *session) account(ctx context.Context) error {
+	again := false
+	for _, st := range s.stores {
+		again = again || st.out != nil && (st.out.Structure || st.moved || st.blocked != free && len(st.out.Changes) > 0)
+	}
+	if again && ctx.Err() == nil {
+		if err := s.scan(ctx); err != nil {
+			return err
+		}
+	} else {
+		s.subtract()
+	}
+	for i := range s.res.Left {
+		f := &s.res.Left[i]
+		if st := s.storeOf(f); st != nil && s.blocks(st, f) {
+			s.res.Blocked[f.Severity]++
+		}
+	}
+	return nil
+}
+
+// blocks tells whether a finding is left only because its store could not be repaired.
+func (s *session) blocks(st *store, f *finding.Finding) bool {
+	if !s.wants(f) && !(st.packed != nil && mendable[f.ID] && f.Fixable) {
+		return false
+	}
+	if st.blocked == free && st.moved && st.out.Journal == "" {
+		s.block(st, &Refused{Store: st.label, Reason: "what was to be mended has changed meanwhile; run fix again"})
+	}
+	return st.blocked == held || st.blocked == refused
+}
+
+// subtract takes the findings away that were answered.
+func (s *session) subtract() {
+	mended := map[string]bool{}
+	for _, st := range s.stores {
+		if st.out == nil {
+			continue
+		}
+		for _, c := range st.out.Changes {
+			mended[st.label+"\x00"+st.prefix+string(c.Ref)] = true
+		}
+	}
+	if len(mended) == 0 {
+		return
+	}
+	var left []finding.Finding
+	for _, f := range s.found {
+		if st := s.storeOf(&f); st != nil && s.wants(&f) && mended[st.label+"\x00"+string(f.Ref)] {
+			s.res.Scan.Severities[f.Severity]--
+			s.res.Scan.IDs[f.ID]--
+			if s.res.Scan.IDs[f.ID] == 0 {
+				delete(s.res.Scan.IDs, f.ID)
+			}
+			continue
+		}
+		left = append(left, f)
+	}
+	s.res.Left = left
+	if s.res.Scan.State == scan.Found && s.res.Scan.Count(finding.Warn) == 0 {
+		s.res.Scan.State = scan.Clean
+	}
+}

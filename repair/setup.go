@@ -1,0 +1,79 @@
+package repair
+
+import (
+	"context"
+	"path/filepath"
+
+	"refaudit/internal/journal"
+	"refaudit/internal/lockfile"
+	"refaudit/internal/refname"
+	"refaudit/internal/vfs"
+	"refaudit/scan"
+)
+
+// Journal is where repairs are written down before they are made.
+type Journal = journal.Journal
+
+// ErrHeld is a lock that another holds.
+var ErrHeld = lockfile.ErrHeld
+
+// Forever as a lock timeout: wait until the lock is free.
+const Forever = lockfile.Forever
+
+// Entry reads what the journal has under an id.
+func Entry(j *Journal, id string) (*journal.Entry, error) {
+	e, _, err := j.Load(id)
+	return e, err
+}
+
+// Undo takes a repair back in the repository that the entry names, and tells what was done and
+// what was left.
+func Undo(ctx context.Context, target *scan.Target, e *journal.Entry, o Options) (done []Done, left []string, err error) {
+	if q := target.Repo.Quarantine(); q != "" {
+		return nil, nil, errQuarantine(q)
+	}
+	r, err := newRepo(target, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	out, err := r.Undo(ctx, e)
+	for _, c := range out.Changes {
+		done = append(done, Done{Change: c, File: r.label(e.Store), Applied: true, Journal: out.Journal})
+	}
+	for _, l := range out.Left {
+		left = append(left, string(l.Ref)+" is left: "+l.Reason)
+	}
+	return done, left, err
+}
+
+// OpenJournal finds the journal of a user: below state if that is not "", else where Place says.
+func OpenJournal(fsys vfs.FS, state string, getenv func(string) string, root bool) (*journal.Journal, error) {
+	if state != "" {
+		return journal.New(fsys, filepath.Join(state, "journal")), nil
+	}
+	dir, err := journal.Place(getenv, root)
+	if err != nil {
+		return nil, err
+	}
+	return journal.New(fsys, dir), nil
+}
+
+// Globs selects the refs that one of the patterns covers; nil, which is every ref, if there are none.
+// As in git, a pattern without wildcards also covers what lies below it.
+func Globs(patterns []string) func(name []byte) bool {
+	if len(patterns) == 0 {
+		return nil
+	}
+	var globs []*refname.Glob
+	for _, p := range patterns {
+		globs = append(globs, refname.NewGlob(p, 0), refname.NewGlob(p+"/*", 0))
+	}
+	return func(name []byte) bool {
+		for _, g := range globs {
+			if g.Match(name) {
+				return true
+			}
+		}
+		return false
+	}
+}
