@@ -55,8 +55,8 @@ var arrows = []arrow{
 	// front ends
 	{"internal/fleet", "finding oid repo scan reports internal/vfs internal/wildmatch", "many repositories in one run"},
 	{"internal/hook", "finding oid peel odb repo scan internal/gitconfig internal/refname internal/tagtext internal/vfs", "pre-receive"},
-	{"internal/remote", "finding oid odb peel scan repo internal/gitconfig internal/refname internal/vfs", "one server's repository, over git's own transport; judged by scan in a scratch repository"},
-	{"internal/remotehelper", "finding oid scan repo internal/gitconfig internal/refname internal/remote internal/vfs", "git-remote-refaudit"},
+	{"internal/remote", "finding oid odb scan internal/gitconfig internal/refname internal/vfs", "one server's repository, over git's own transport; judged by scan in a scratch repository"},
+	{"internal/remotehelper", "finding oid odb scan repo internal/remote internal/lockfile internal/vfs", "git-remote-refaudit; the file shallow changes under git's lock"},
 	{"cmd/refaudit", "finding oid scan repair alternates/usage reports repo packed reftable internal/fleet internal/hook internal/remote internal/remotehelper internal/gitconfig internal/vfs internal/wildmatch", "the command line; dump prints what the codecs read"},
 
 	// for tests
@@ -110,7 +110,6 @@ var leaves = []leave{
 	{"internal/vfs", "*", "the one door"},
 	{"internal/crashfs", "*", "puts what survived a crash on a disk, for git to look at; tests only"},
 	{"internal/gittest", "*", "makes repositories; tests only"},
-	{"internal/remotehelper/helper.go", "Remove", "the .keep files of which git told it, as the protocol of helpers asks"},
 	{"cmd/refaudit/common.go", "CreateTemp Rename Remove", "-o FILE is the user's own file: written beside its place, then renamed"},
 }
 
@@ -121,7 +120,8 @@ var vfsWriting = []leave{
 	{"internal/lockfile", "*", "takes and commits locks"},
 	{"internal/journal", "*", "writes its entries, outside of any repository"},
 	{"internal/crashfs", "*", "is one"},
-	{"internal/remote", "*", "makes scratch repositories of its own"},
 	{"repair", "*", "the only package that changes a repository"},
+	{"internal/remote", "*", "scratch repositories, in TMPDIR or in a quarantine"},
+	{"internal/remotehelper", "*", "moves judged objects from a quarantine into the client, as git's own transports do"},
 	{"cmd/refaudit", "OS", "hands the real one to repair"},
 }
