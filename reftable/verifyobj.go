@@ -166,8 +166,12 @@ func (g *objGroup) finish() {
 	}
 	refs := n.take(g.head)
 	if g.any {
-		if len(refs) == 0 && !g.v.ref.lost {
+		switch room := cmp.Or(g.v.t.BlockSize, DefaultBlockSize) - 64; {
+		case g.v.ref.lost:
+		case len(refs) == 0:
 			g.say(finding.ReftableObjIndexStale, "object record of %s… is stale: no ref names it any more", n.text(g.head))
+		case len(refs)*maxVarint < room:
+			g.say(finding.ReftableObjIndexStale, "object record of %s… names no block, as if there were too many: refs in %d blocks name it", n.text(g.head), len(refs))
 		}
 		return
 	}
