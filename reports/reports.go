@@ -132,7 +132,7 @@ type Options struct {
 }
 
 // Formats are the names that New takes.
-var Formats = []string{"text", "git", "jsonl"}
+var Formats = []string{"text", "git", "jsonl", "sarif", "junit", "html"}
 
 // New makes a report in a format.
 func New(format string, w io.Writer, o Options) (Report, error) {
@@ -143,6 +143,12 @@ func New(format string, w io.Writer, o Options) (Report, error) {
 		return &git{w: w}, nil
 	case "jsonl":
 		return &jsonLines{w: w, o: o}, nil
+	case "sarif":
+		return &sarif{w: w}, nil
+	case "junit":
+		return &junit{w: w}, nil
+	case "html":
+		return &page{w: w}, nil
 	}
 	return nil, fmt.Errorf("no format %q: there are %s", format, strings.Join(Formats, ", "))
 }

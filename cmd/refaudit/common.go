@@ -28,7 +28,7 @@ type output struct {
 
 func (o *output) flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "format", Value: "text", Destination: &o.format, Usage: "write results as `FORMAT`: text, git or jsonl"},
+		&cli.StringFlag{Name: "format", Value: "text", Destination: &o.format, Usage: "write results as `FORMAT`: text, git, jsonl, sarif, junit or html"},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Destination: &o.file, Usage: "write results to `FILE`, which is replaced when they are complete"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Destination: &o.quiet, Usage: "findings only: silent when all is well"},
 		&cli.BoolFlag{Name: "summary", Destination: &o.summary, Usage: "the summary only"},
