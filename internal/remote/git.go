@@ -1,0 +1,120 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ChildError is a git program that failed, or that a signal ended.
+type ChildError struct {
+	Command string // its first words
+	Err     error
+	// Stderr is the end of what it said, where that was kept.
+	Stderr string
+}
+
+func (e *ChildError) Error() string {
+	s := fmt.Sprintf("git %s: %v", e.Command, e.Err)
+	if line := lastLine(e.Stderr); line != "" {
+		s += ": " + line
+	}
+	return s
+}
+
+func (e *ChildError) Unwrap() error { return e.Err }
+
+// lastLine is the line that tells most: the last that begins with "fatal:", else the last.
+func lastLine(text string) string {
+	last := ""
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && (strings.HasPrefix(line, "fatal:") || !strings.HasPrefix(last, "fatal:")) {
+			last = line
+		}
+	}
+	return last
+}
+
+// child is one run of a git program.
+type child struct {
+	env    []string
+	args   []string
+	stdin  io.Reader
+	stdout io.Writer
+}
+
+// grace is how long a program that was told to end may take to do so.
+const grace = 5 * time.Second
+
+// run runs a git program to its end. It stays in our process group and session, so that it can
+// ask for passwords, and a Ctrl-C reaches it too. When the context ends it is asked to end.
+func (r *Remote) run(ctx context.Context, c child) error {
+	if r.o.Limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, r.o.Limit, fmt.Errorf("it took longer than %v", r.o.Limit))
+		defer cancel()
+	}
+	args := append(append([]string{}, r.rules...), c.args...)
+	if r.o.Trace != nil {
+		r.o.Trace(args)
+	}
+	cmd := exec.CommandContext(ctx, r.o.Program, args...)
+	cmd.Dir, cmd.Env = r.o.Dir, c.env
+	cmd.Stdin, cmd.Stdout = c.stdin, c.stdout
+	heard := &tail{}
+	cmd.Stderr = io.MultiWriter(r.o.Stderr, heard)
+	if f, ok := r.o.Stderr.(interface{ Fd() uintptr }); ok && f != nil {
+		cmd.Stderr = r.o.Stderr // the program sees whether it is a terminal
+	}
+	cmd.Cancel = func() error {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			return cmd.Process.Kill()
+		}
+		return nil
+	}
+	cmd.WaitDelay = grace
+	err := cmd.Run()
+	if cause := context.Cause(ctx); cause != nil && err != nil {
+		err = cause
+	}
+	if err == nil {
+		return nil
+	}
+	return &ChildError{Command: c.args[0], Err: plain(err), Stderr: heard.String()}
+}
+
+// plain says of a program that could not be found that it could not, once.
+func plain(err error) error {
+	if missing := (*exec.Error)(nil); errors.As(err, &missing) {
+		return missing.Err
+	}
+	return err
+}
+
+// output is what a short command prints.
+func (r *Remote) output(ctx context.Context, env []string, args ...string) ([]byte, error) {
+	var out bytes.Buffer
+	err := r.run(ctx, child{env: env, args: args, stdout: &out})
+	return out.Bytes(), err
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ b []byte }
+
+const tailLen = 8 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.b = append(t.b, p...)
+	if len(t.b) > 2*tailLen {
+		t.b = append(t.b[:0], t.b[len(t.b)-tailLen:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string { return string(t.b) }
