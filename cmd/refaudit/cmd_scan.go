@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -22,6 +23,7 @@ type scanOptions struct {
 	strict      bool
 	maxFindings int
 	progress    string
+	remote      string
 }
 
 func scanCommand(e env) *cli.Command {
@@ -30,7 +32,7 @@ func scanCommand(e env) *cli.Command {
 	return &cli.Command{
 		Name:      "scan",
 		Usage:     "audit repositories; never writes to one",
-		ArgsUsage: "[PATH…]",
+		ArgsUsage: "[PATH…] | --remote URL",
 		Description: "Compares every cached peeled value in packed-refs and reftables with the objects, and names\n" +
 			"the corrupt tags that break clones. Exit code: 0 nothing at or above --fail-on, 1 findings,\n" +
 			"3 something could not be looked at, 7 both.",
@@ -41,10 +43,14 @@ func scanCommand(e env) *cli.Command {
 				Usage: "lowest `SEVERITY` that makes the exit code 1: error, warn, info or never"},
 			&cli.BoolFlag{Name: "strict", Destination: &o.strict, Usage: "take warnings for errors"},
 			&cli.IntFlag{Name: "max-findings", Destination: &o.maxFindings, Usage: "show at most `N` findings of a repository, and count the rest (0: all)"},
+			&cli.StringFlag{Name: "remote", Destination: &o.remote, Usage: "audit the server at `URL` from outside: what it advertises as peeled against the tags that it hands out"},
 			&cli.StringFlag{Name: "progress", Value: "auto", Destination: &o.progress, Usage: "auto (drawn on a terminal), plain (a line every few seconds) or none"},
 		),
 		Action: func(c *cli.Context) error {
 			o.paths = c.Args().Slice()
+			if c.IsSet("remote") { // also to ""
+				return runScanRemote(c.Context, e, o)
+			}
 			return runScan(c.Context, e, o)
 		},
 	}
@@ -160,8 +166,14 @@ func (s *scanning) one(ctx context.Context, one target, turn <-chan struct{}) *r
 			}
 		})
 	}
+	r.conclude(s.env.now().Sub(began))
+	return r
+}
+
+// conclude makes the line that ends what is said of the repository.
+func (r *result) conclude(took time.Duration) {
 	r.repo = reports.Repository{Repo: r.path, State: reports.State(r.res.State), Refs: r.res.Refs, Peels: r.res.Peels,
-		Severities: r.res.Severities, Hidden: r.res.Hidden, Duration: s.env.now().Sub(began)}
+		Severities: r.res.Severities, Hidden: r.res.Hidden, Duration: took}
 	switch {
 	case r.err != nil:
 		r.repo.State, r.repo.Reason = reports.Incomplete, r.err.Error()
@@ -171,7 +183,6 @@ func (s *scanning) one(ctx context.Context, one target, turn <-chan struct{}) *r
 			r.repo.Reason += fmt.Sprintf(", and %d more", n)
 		}
 	}
-	return r
 }
 
 func (s *scanning) audit(ctx context.Context, one target, report func(*finding.Finding) error) (scan.Result, error) {

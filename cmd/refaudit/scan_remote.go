@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"go.uber.org/zap"
+
+	"refaudit/finding"
+	"refaudit/internal/remote"
+	"refaudit/repo"
+	"refaudit/reports"
+	"refaudit/scan"
+)
+
+// remoteLimit is how long one request to a server may take. A clone may be as slow as it likes, an
+// audit of tags has to end.
+const remoteLimit = 30 * time.Minute
+
+// runScanRemote audits a server from outside.
+func runScanRemote(ctx context.Context, e env, o scanOptions) error {
+	if len(o.paths) > 0 || o.from != "" || o.gitDir != "" || o.recursive {
+		return usagef("--remote names the repository: no PATH goes with it")
+	}
+	least, err := failOn(o.failOn)
+	if err != nil {
+		return err
+	}
+	if o.maxFindings < 0 {
+		return usagef("--max-findings takes a number from 0 up")
+	}
+	url, err := remote.Parse(o.remote, e.dir)
+	if err != nil {
+		return &usageError{err}
+	}
+	report, publish, err := o.open(e)
+	if err != nil {
+		return err
+	}
+	s := &scanning{env: e, report: report, tally: newTally(e.now()), failOn: least, strict: o.strict,
+		options: scan.Options{MaxFindings: o.maxFindings, Log: e.log, Now: e.now}}
+	if err := report.Start(&reports.Start{Command: "scan", Version: versionString(), Time: e.now()}); err != nil {
+		return err
+	}
+	r, began := &result{path: url.String()}, e.now()
+	r.res, r.err = s.auditRemote(ctx, url, func(f *finding.Finding) error {
+		f.Repo = r.path
+		return report.Finding(f)
+	})
+	if refused := (*remote.Refused)(nil); errors.As(r.err, &refused) {
+		return s.end(ctx, &usageError{r.err}, publish)
+	}
+	r.conclude(e.now().Sub(began))
+	return s.end(ctx, s.finish(r), publish)
+}
+
+func (s *scanning) auditRemote(ctx context.Context, url remote.URL, report func(*finding.Finding) error) (scan.Result, error) {
+	config, err := repo.UserConfig(repo.Options{Env: s.env.getenv, Cwd: s.env.dir})
+	if err != nil {
+		return scan.Result{}, err
+	}
+	policy, err := scan.NewRemotePolicy(config, s.env.dir, s.strict, s.env.now())
+	if err != nil {
+		return scan.Result{}, err
+	}
+	r, err := remote.Open(ctx, url, remote.Options{Alone: true, Env: append(os.Environ(), "LC_ALL=C"), Dir: s.env.dir, Limit: remoteLimit,
+		Trace: func(args []string) { s.env.log.Debug("run git", zap.Strings("args", args)) }})
+	if err != nil {
+		return scan.Result{}, err
+	}
+	return remote.Audit(ctx, r, policy, s.options, report)
+}
