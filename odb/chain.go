@@ -2,6 +2,7 @@ package odb
 
 import (
 	"errors"
+	"fmt"
 
 	"refaudit/oid"
 )
@@ -11,19 +12,24 @@ var (
 	errCircle      = errors.New("delta is, in the end, its own base")
 )
 
-// chains learns the kinds of a pack's objects from entry headers alone, following deltas to the
+// chains learns the kinds of objects in packs from entry headers alone, following deltas to the
 // object that is stored whole. It is not safe for concurrent use.
 //
 // A chain through OfsDeltas ends, as each base stands before its delta, but it may be a million
-// long; so on long chains every markEvery-th entry is remembered, and no part is walked twice. A
-// chain through RefDeltas may come back to itself.
+// long; so on long chains every markEvery-th entry is remembered, and where it is walked from, and
+// no part is walked often. A chain through RefDeltas may come back to itself.
 type chains struct {
-	pack *Pack
-	memo map[uint64]oid.Kind // by offset; 0: broken
-	way  []uint64
+	memos map[*Pack]map[uint64]oid.Kind // by offset; 0: broken
+	pack  *Pack
+	memo  map[uint64]oid.Kind // of pack
+	way   []uint64
 }
 
-const markEvery = 64
+const (
+	markEvery = 64
+	// markFrom is how far a walk must lead, where chains are known to be long, to be remembered itself.
+	markFrom = 8
+)
 
 // kind is the kind of the object at off in p, and the header of its entry. On an error the header
 // is still good if its Data is not 0, and broken is the offset of the entry at fault.
@@ -37,46 +43,57 @@ func (c *chains) kind(p *Pack, off uint64) (kind oid.Kind, head Entry, broken ui
 		return head.Kind.Kind(), head, 0, nil
 	}
 	if c.pack != p {
-		c.pack = p
-		clear(c.memo)
+		c.pack, c.memo = p, c.memos[p]
 	}
 	c.way = c.way[:0]
-	kind, broken, err = c.follow(p, body, size, off, head)
-	for _, at := range c.way {
-		if c.memo == nil {
-			c.memo = map[uint64]oid.Kind{}
-		}
-		c.memo[at] = kind
+	kind, broken, hops, err := c.follow(p, body, size, off, head)
+	if hops >= markEvery || hops >= markFrom && len(c.memo) > 0 {
+		c.remember(off, kind)
 	}
 	return kind, head, broken, err
 }
 
-func (c *chains) follow(p *Pack, body []byte, size int, off uint64, e Entry) (oid.Kind, uint64, error) {
+// remember notes the kind of the entry at off and of the marked ones on the way from it.
+func (c *chains) remember(off uint64, kind oid.Kind) {
+	if c.memo == nil {
+		if c.memos == nil {
+			c.memos = map[*Pack]map[uint64]oid.Kind{}
+		}
+		c.memo = map[uint64]oid.Kind{}
+		c.memos[c.pack] = c.memo
+	}
+	c.memo[off] = kind
+	for _, at := range c.way {
+		c.memo[at] = kind
+	}
+}
+
+func (c *chains) follow(p *Pack, body []byte, size int, off uint64, e Entry) (kind oid.Kind, broken uint64, hops int, err error) {
 	at, seen, turn := off, off, 1
-	for hops := 1; ; hops++ {
+	for hops = 1; ; hops++ {
 		next, err := p.base(&e)
 		if err != nil {
-			return 0, at, p.fault(at, err)
+			return 0, at, hops, p.fault(at, err)
 		}
 		at = next
 		if e, err = parseEntry(body, at, size); err != nil {
-			return 0, at, p.fault(at, err)
+			return 0, at, hops, p.fault(at, err)
 		}
 		if !e.Kind.IsDelta() {
-			return e.Kind.Kind(), 0, nil
+			return e.Kind.Kind(), 0, hops, nil
 		}
 		if len(c.memo) > 0 {
 			if kind, ok := c.memo[at]; ok && kind == 0 {
-				return 0, at, p.fault(off, errBrokenChain)
+				return 0, at, hops, p.fault(off, errBrokenChain)
 			} else if ok {
-				return kind, 0, nil
+				return kind, 0, hops, nil
 			}
 		}
 		if hops%markEvery == 0 {
 			c.way = append(c.way, at)
 		}
 		if at == seen { // seen moves on by doubling steps, so a circle of any length catches it
-			return 0, at, p.fault(at, errCircle)
+			return 0, at, hops, p.fault(at, errCircle)
 		}
 		if hops == turn {
 			seen, turn = at, 2*turn
@@ -84,37 +101,33 @@ func (c *chains) follow(p *Pack, body []byte, size int, off uint64, e Entry) (oi
 	}
 }
 
-// trail is the entries from the object at off down its chain, the object stored whole last. It
-// stops early at an entry for which cached is true.
-func trail(p *Pack, off uint64, way []link, cached func(uint64) bool) ([]link, error) {
+// trail appends to way the offsets of the entries from the object at off down its chain, at most
+// limit of them. The last one is stored whole or, as end says, in the cache; with an error, it is
+// the one at fault.
+func trail(p *Pack, off uint64, way []uint64, limit int, cached func(uint64) bool) (_ []uint64, end bool, err error) {
 	seen, turn := uint64(0), 1
 	for at := off; ; {
+		way = append(way, at)
 		if cached(at) {
-			return append(way, link{off: at, cached: true}), nil
+			return way, true, nil
 		}
 		e, err := parseEntry(p.body.value, at, p.store.format.Size())
 		if err != nil {
-			return append(way, link{off: at}), p.fault(at, err)
+			return way, false, p.fault(at, err)
 		}
-		way = append(way, link{off: at, entry: e})
 		if !e.Kind.IsDelta() {
-			return way, nil
+			return way, false, nil
 		}
-		if at == seen {
-			return way, p.fault(at, errCircle)
-		}
-		if len(way) == turn {
+		switch {
+		case at == seen:
+			return way, false, p.fault(at, errCircle)
+		case len(way) == limit:
+			return way, false, p.fault(at, fmt.Errorf("chain of deltas %w of %d", ErrTooLarge, limit))
+		case len(way) == turn:
 			seen, turn = at, 2*turn
 		}
 		if at, err = p.base(&e); err != nil {
-			return way, p.fault(way[len(way)-1].off, err)
+			return way, false, p.fault(way[len(way)-1], err)
 		}
 	}
-}
-
-// link is one entry of a chain.
-type link struct {
-	off    uint64
-	entry  Entry
-	cached bool
 }

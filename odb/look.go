@@ -2,7 +2,9 @@ package odb
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 
@@ -18,6 +20,7 @@ func (db *DB) Look(ctx context.Context, ids []oid.ID, out []oid.Fact) error {
 	if len(out) < len(ids) {
 		return fmt.Errorf("look at %d objects: room for %d answers", len(ids), len(out))
 	}
+	clear(out[:len(ids)])
 	l := &look{db: db, view: db.view.Load(), ids: ids, out: out}
 	l.workers = make([]*worker, max(1, min(db.options.Workers, len(ids)/batchLen+1)))
 	for i := range l.workers {
@@ -130,20 +133,20 @@ func parallel(ctx context.Context, n, count int, fn func(n, from, to int)) error
 // worker is one goroutine's part of a batch.
 type worker struct {
 	*look
-	tags    *tagReader
+	objects *objectReader
 	chains  chains
 	hits    []hit
 	missing []int32
 	failed  []int32
 }
 
-func newWorker(f oid.Format) *worker { return &worker{tags: &tagReader{format: f}} }
+func newWorker(f oid.Format) *worker { return &worker{objects: &objectReader{format: f}} }
 
 // reset forgets the batch.
 func (w *worker) reset() {
 	w.look = nil
 	w.chains = chains{}
-	w.tags.deltas = nil
+	w.objects.deltas = nil
 	w.hits, w.missing, w.failed = w.hits[:0], w.missing[:0], w.failed[:0]
 }
 
@@ -174,30 +177,49 @@ func (w *worker) find(i int32) {
 		w.out[i] = oid.Fact{State: oid.Unreadable, Err: fmt.Errorf("%v is no id of a %v repository", id, w.db.format)}
 		return
 	}
+	odd := false
 	for n, s := range w.view.stores {
-		if at, off, ok := s.findPacked(id); ok {
+		at, off, how := s.findPacked(id)
+		if how == found {
 			w.hits = append(w.hits, hit{key: uint64(w.view.first[n]+at)<<offsetBits | off, i: i})
 			return
 		}
+		odd = odd || how == unusable
 		if ok, _ := s.loose.has(id); ok {
 			w.hits = append(w.hits, hit{key: looseKey | uint64(n), i: i})
 			return
 		}
 	}
-	w.missing = append(w.missing, i)
+	if odd {
+		w.failed = append(w.failed, i)
+	} else {
+		w.missing = append(w.missing, i)
+	}
 }
 
-// findPacked is the place in Packs of the pack that has the object, and the offset in it. What
-// can't be used is passed over: it is looked into when the object is found nowhere else.
-func (s *Store) findPacked(id *oid.ID) (at int, off uint64, ok bool) {
+// search is how a search among packs ends.
+type search uint8
+
+const (
+	nowhere  search = iota
+	unusable        // in a pack that can't be opened, or at a place that it doesn't have
+	found
+)
+
+// findPacked is the place in Packs of the pack that has the object, and the offset in it.
+func (s *Store) findPacked(id *oid.ID) (at int, off uint64, how search) {
 	for m := s.midx; m != nil; m = m.base {
 		i, ok := m.Find(id)
 		if !ok {
 			continue
 		}
 		pack, off, ok := m.Place(i)
-		if ok && m.local[pack] >= 0 && s.packs[m.local[pack]].holds(off) {
-			return int(m.local[pack]), off, true
+		if !ok {
+			how = unusable
+		} else if at := m.local[pack]; at >= 0 {
+			if how = s.packs[at].holds(off); how == found {
+				return int(at), off, found
+			}
 		}
 		break
 	}
@@ -209,41 +231,55 @@ func (s *Store) findPacked(id *oid.ID) (at int, off uint64, ok bool) {
 		if err != nil {
 			continue
 		}
-		if i, ok := x.Find(id); ok {
-			if off, ok := x.Offset(i); ok && p.holds(off) {
-				return at, off, true
-			}
+		i, ok := x.Find(id)
+		if !ok {
+			continue
+		}
+		off, ok := x.Offset(i)
+		if !ok {
+			how = unusable
+		} else if h := p.holds(off); h == found {
+			return at, off, found
+		} else {
+			how = max(how, h)
 		}
 	}
-	return 0, 0, false
+	return 0, 0, how
 }
 
-// holds tells whether the pack can be opened and has an entry at off, as far as its size goes.
-func (p *Pack) holds(off uint64) bool {
-	body, err := p.Body()
-	return err == nil && off < uint64(len(body))
+// holds tells whether the pack can be opened and, as far as its size goes, has an entry at off. A
+// pack that is gone, as after a repack, holds nothing.
+func (p *Pack) holds(off uint64) search {
+	switch body, err := p.Body(); {
+	case err == nil && off < uint64(len(body)):
+		return found
+	case errors.Is(err, fs.ErrNotExist):
+		return nowhere
+	}
+	return unusable
 }
 
 // read learns the kind of an object that was found and, if it is a tag, reads it.
 func (w *worker) read(h hit) {
 	id, fact := &w.ids[h.i], &w.out[h.i]
 	if h.key >= looseKey {
-		*fact = w.tags.loose(w.view.stores[h.key&^looseKey], id)
+		*fact = w.objects.loose(w.view.stores[h.key&^looseKey], id, false)
 	} else {
-		*fact = w.readPacked(w.view.packs[h.key>>offsetBits], h.key&(1<<offsetBits-1), id)
+		*fact = w.readPacked(w.view.packs[h.key>>offsetBits], h.key&(1<<offsetBits-1), id, false)
 	}
 	if fact.State != oid.Present {
 		w.failed = append(w.failed, h.i)
 	}
 }
 
-func (w *worker) readPacked(p *Pack, off uint64, id *oid.ID) oid.Fact {
+// readPacked reads the object's kind and, of a tag or if all is set, the rest too.
+func (w *worker) readPacked(p *Pack, off uint64, id *oid.ID, all bool) oid.Fact {
 	kind, entry, _, err := w.chains.kind(p, off)
 	switch {
 	case err != nil:
 		return oid.Fact{State: oid.Unreadable, Err: err}
-	case kind == oid.Tag:
-		return w.tags.packed(p, off, &entry, id)
+	case kind == oid.Tag || all:
+		return w.objects.packed(p, off, &entry, kind, id)
 	}
 	return oid.Fact{State: oid.Present, Kind: kind}
 }

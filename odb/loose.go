@@ -99,6 +99,20 @@ func (l *looseFiles) forgetOne(first byte) {
 	f.mu.Unlock()
 }
 
+// blind tells whether a folder could not be listed.
+func (l *looseFiles) blind() bool {
+	for i := range l.folders {
+		f := &l.folders[i]
+		f.mu.Lock()
+		err := f.err
+		f.mu.Unlock()
+		if err != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // Loose calls fn for the id of every loose object, in their order.
 func (s *Store) Loose(fn func(id oid.ID) error) error {
 	raw := make([]byte, s.format.Size())

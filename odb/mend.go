@@ -1,7 +1,6 @@
 package odb
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,26 +22,28 @@ func (l *look) mendAll(ctx context.Context, missing, failed []int32) error {
 			l.out[i] = oid.Fact{State: oid.Absent}
 		}
 	}
+	m := newMender(l.view, l.db.format, deltaLimit)
 	for _, i := range failed {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		l.out[i] = w.mend(&l.ids[i])
+		l.out[i] = w.mend(&l.ids[i], m, l.out[i].Err, false)
 	}
 	w.failed = w.failed[:0]
 	return nil
 }
 
 // mend answers for an object from any of its copies, and for its parts from copies of those. It
-// is damaged only if every copy was looked at.
-func (w *worker) mend(id *oid.ID) oid.Fact {
+// is damaged only if every copy was looked at. first is what was wrong with the first copy, if
+// that is known; with all set, objects of every kind are hashed.
+func (w *worker) mend(id *oid.ID, m *mender, first error, all bool) oid.Fact {
 	sites, blind := w.view.sites(id)
 	if len(sites) == 0 && blind == nil {
 		return oid.Fact{State: oid.Absent}
 	}
-	bad := oid.Fact{State: oid.Unreadable}
+	bad := oid.Fact{State: oid.Unreadable, Err: first}
 	for _, s := range sites {
-		fact := w.readSite(s, id)
+		fact := w.readSite(s, id, all)
 		if fact.State == oid.Present {
 			return fact
 		}
@@ -54,7 +55,7 @@ func (w *worker) mend(id *oid.ID) oid.Fact {
 		}
 		bad.Kind = max(bad.Kind, fact.Kind)
 	}
-	fact := mended(w.view, w.db.format, id)
+	fact := m.mend(id, all)
 	if fact.State == oid.Present {
 		return fact
 	}
@@ -69,12 +70,12 @@ func (w *worker) mend(id *oid.ID) oid.Fact {
 }
 
 // readSite reads one copy.
-func (w *worker) readSite(s site, id *oid.ID) (fact oid.Fact) {
+func (w *worker) readSite(s site, id *oid.ID, all bool) (fact oid.Fact) {
 	err := vfs.Guard(func() error {
 		if s.pack != nil {
-			fact = w.readPacked(s.pack, s.off, id)
+			fact = w.readPacked(s.pack, s.off, id, all)
 		} else {
-			fact = w.tags.loose(s.store, id)
+			fact = w.objects.loose(s.store, id, all)
 		}
 		return nil
 	})
@@ -84,15 +85,15 @@ func (w *worker) readSite(s site, id *oid.ID) (fact oid.Fact) {
 	return fact
 }
 
-// mended is what can be said of an object when parts of its chain come from elsewhere.
-func mended(v *view, f oid.Format, id *oid.ID) (fact oid.Fact) {
-	kind, err := newMender(v, f, deltaLimit).kind(id)
-	if err != nil || kind != oid.Tag {
+// mend is what can be said of an object when parts of its chain come from elsewhere.
+func (m *mender) mend(id *oid.ID, all bool) (fact oid.Fact) {
+	kind, err := m.kind(id, nil)
+	if err != nil || kind != oid.Tag && !all {
 		return oid.Fact{State: stateOf(err), Kind: kind}
 	}
-	_, content, err := newMender(v, f, deltaLimit).content(id)
-	if err == nil {
-		fact.Target, fact.Claims, err = parseTag(f, content, int64(len(content)), int64(bytes.LastIndexByte(content, '\n')))
+	kind, content, err := m.content(id, nil)
+	if err == nil && kind == oid.Tag {
+		fact, err = tagFact(m.format, content)
 	}
 	fact.State, fact.Kind = stateOf(err), kind
 	return fact
@@ -105,49 +106,44 @@ func stateOf(err error) oid.State {
 	return oid.Present
 }
 
-// mender puts an object together when parts of the packs that hold it are damaged: a base that is
-// bad in one pack is taken from another place, as git does. It tries each copy of each part once,
-// up to a number that no accident reaches.
+// mender puts objects together when parts of the packs that hold them are damaged: a base that is
+// bad in one pack is taken from another place, as git does. Its work is bounded: no accident needs
+// more, and who damages a pack on purpose shall not keep us busy.
 type mender struct {
 	view   *view
 	format oid.Format
 	limit  int64 // of an object
-	tried  map[try]bool
+	steps  int   // that may still be taken: copies tried, deltas followed
 	depth  int
-	chains chains
-}
-
-type try struct {
-	site
-	id oid.ID
 }
 
 const (
-	mendTries = 10000
+	mendSteps = 1 << 20
+	mendChain = 100000 // longest chain that is followed
+	mendParts = 1000   // of a chain, from its broken end, that are looked for elsewhere
 	mendDepth = 16
 )
 
 var errNoCopy = errors.New("no copy is left")
 
 func newMender(v *view, f oid.Format, limit int64) *mender {
-	return &mender{view: v, format: f, limit: limit, tried: map[try]bool{}}
+	return &mender{view: v, format: f, limit: limit, steps: mendSteps}
 }
 
-// each calls fn for copies of the object that were not tried yet, until one serves.
-func (m *mender) each(id *oid.ID, fn func(s site) error) error {
-	if m.depth >= mendDepth {
+// each calls fn for the copies of an object, until one serves. except is a pack that was tried.
+func (m *mender) each(id *oid.ID, except *Pack, fn func(s site) error) error {
+	if m.depth >= mendDepth || m.steps <= 0 {
 		return errNoCopy
 	}
 	m.depth++
 	defer func() { m.depth-- }()
 	last := errNoCopy
 	sites, _ := m.view.sites(id)
+	m.steps -= 1 + len(m.view.packs)
 	for _, s := range sites {
-		t := try{s, *id}
-		if m.tried[t] || len(m.tried) >= mendTries {
+		if s.pack != nil && s.pack == except {
 			continue
 		}
-		m.tried[t] = true
 		err := vfs.Guard(func() error { return fn(s) })
 		if err == nil {
 			return nil
@@ -159,26 +155,29 @@ func (m *mender) each(id *oid.ID, fn func(s site) error) error {
 	return last
 }
 
+// trail is the chain of an object that is to be mended.
+func (m *mender) trail(s site) ([]uint64, error) {
+	way, _, err := trail(s.pack, s.off, nil, mendChain, func(uint64) bool { return false })
+	m.steps -= len(way)
+	return way, err
+}
+
 // kind is the kind of an object by any copy of it or of the parts of its chains.
-func (m *mender) kind(id *oid.ID) (kind oid.Kind, err error) {
-	err = m.each(id, func(s site) (err error) {
+func (m *mender) kind(id *oid.ID, except *Pack) (kind oid.Kind, err error) {
+	err = m.each(id, except, func(s site) (err error) {
 		if s.pack == nil {
-			var tr tagReader
-			f, err := openLoose(s.store, id, &tr.z, &tr.file)
-			if err != nil {
-				return err
-			}
-			kind = f.kind
-			return f.Close()
+			kind, err = looseKind(s.store, id)
+			return err
 		}
-		way, err := trail(s.pack, s.off, nil, func(uint64) bool { return false })
+		way, err := m.trail(s)
 		if err == nil {
-			kind = way[len(way)-1].entry.Kind.Kind()
-			return nil
+			e, err := s.pack.Entry(way[len(way)-1])
+			kind = e.Kind.Kind()
+			return err
 		}
-		for i := len(way) - 1; i > 0; i-- { // every part is of the same kind
-			if part, ok := s.pack.idAt(way[i].off); ok {
-				if k, err := m.kind(&part); err == nil {
+		for i := len(way) - 1; i > max(0, len(way)-mendParts); i-- { // every part is of the same kind
+			if part, ok := s.pack.idAt(way[i]); ok {
+				if k, err := m.kind(&part, s.pack); err == nil {
 					kind = k
 					return nil
 				}
@@ -190,12 +189,12 @@ func (m *mender) kind(id *oid.ID) (kind oid.Kind, err error) {
 }
 
 // content is an object's kind and content, which hash to its name.
-func (m *mender) content(id *oid.ID) (kind oid.Kind, content []byte, err error) {
-	err = m.each(id, func(s site) (err error) {
+func (m *mender) content(id *oid.ID, except *Pack) (kind oid.Kind, content []byte, err error) {
+	err = m.each(id, except, func(s site) (err error) {
 		if s.pack == nil {
 			kind, content, err = readLoose(s.store, id, m.limit)
 		} else {
-			kind, content, err = m.packed(s.pack, s.off)
+			kind, content, err = m.packed(s)
 		}
 		if err == nil && m.format.Object(kind.String(), content) != *id {
 			err = damaged(finding.Pos{File: s.label(id)}, errHash)
@@ -208,29 +207,27 @@ func (m *mender) content(id *oid.ID) (kind oid.Kind, content []byte, err error) 
 	return kind, content, nil
 }
 
-// packed makes the object at off in p, taking from elsewhere what is damaged below it.
-func (m *mender) packed(p *Pack, off uint64) (kind oid.Kind, content []byte, err error) {
-	way, err := trail(p, off, nil, func(uint64) bool { return false })
+// packed makes an object in a pack, taking from elsewhere what is damaged below it.
+func (m *mender) packed(s site) (kind oid.Kind, content []byte, err error) {
+	way, err := m.trail(s)
 	r := NewReader(m.limit, 0)
 	work := uint64(0)
 	for i := len(way) - 1; i >= 0; i-- {
-		l := &way[i]
 		switch {
-		case err != nil: // the end of the trail
-		case l.entry.Kind.IsDelta():
-			content, err = r.apply(p, l, content, &work)
+		case err != nil: // the trail ends here
+		case i == len(way)-1:
+			kind, content, err = r.whole(s.pack, way[i])
 		default:
-			kind = l.entry.Kind.Kind()
-			content, err = r.inflate(p, l, func(n int) []byte { return make([]byte, n) })
+			content, err = r.apply(s.pack, way[i], content, &work)
 		}
 		if err == nil {
 			continue
 		}
-		part, ok := p.idAt(l.off)
+		part, ok := s.pack.idAt(way[i])
 		if i == 0 || !ok || errors.Is(err, ErrTooLarge) {
 			return 0, nil, err
 		}
-		if kind, content, err = m.content(&part); err != nil {
+		if kind, content, err = m.content(&part, s.pack); err != nil {
 			return 0, nil, err
 		}
 	}

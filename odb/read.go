@@ -1,6 +1,7 @@
 package odb
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -37,15 +38,15 @@ func (v *view) read(id *oid.ID, f oid.Format, limit int64) (kind oid.Kind, conte
 	for _, s := range v.stores {
 		var at int
 		var off uint64
-		var packed bool
+		var how search
 		err = vfs.Guard(func() error {
-			at, off, packed = s.findPacked(id)
+			at, off, how = s.findPacked(id)
 			return nil
 		})
 		if err != nil {
 			return 0, nil, err
 		}
-		if packed {
+		if how == found {
 			kind, content, err = NewReader(limit, 0).Object(s.packs[at], off)
 		} else if loose, _ := s.loose.has(id); loose {
 			kind, content, err = readLoose(s, id, limit)
@@ -68,7 +69,33 @@ func (v *view) readAny(id *oid.ID, f oid.Format, limit int64) (oid.Kind, []byte,
 		}
 		return 0, nil, ErrAbsent
 	}
-	return newMender(v, f, limit).content(id)
+	return newMender(v, f, limit).content(id, nil)
+}
+
+// looseKind is the kind of a loose object.
+func looseKind(s *Store, id *oid.ID) (oid.Kind, error) {
+	var z inflate.Inflater
+	var buf []byte
+	f, err := openLoose(s, id, &z, &buf)
+	if err != nil {
+		return 0, s.looseFault(id, err)
+	}
+	return f.kind, f.Close()
+}
+
+// Confirm answers for one object as Look does, but has read and hashed the object, of whatever
+// kind: Look believes the headers that say of which kind other objects than tags are. Ask it
+// before something is reported that rests on the kind of an object.
+func (db *DB) Confirm(ctx context.Context, id oid.ID) (oid.Fact, error) {
+	var fact [1]oid.Fact
+	if err := db.Look(ctx, []oid.ID{id}, fact[:]); err != nil || fact[0].State == oid.Absent || fact[0].Kind == oid.Tag {
+		return fact[0], err
+	}
+	w := db.workers.Get().(*worker)
+	defer db.workers.Put(w)
+	defer w.reset()
+	w.look = &look{db: db, view: db.view.Load()}
+	return w.mend(&id, newMender(w.view, db.format, deltaLimit), fact[0].Err, true), nil
 }
 
 // readLoose is the kind and content of a loose object. Whether it hashes to its name is not checked.

@@ -14,7 +14,7 @@ type Reader struct {
 	limit uint64 // of one buffer
 	bases baseCache
 	z     inflate.Inflater
-	way   []link
+	way   []uint64
 	delta []byte
 
 	// checked compares zlib's checksums, for callers that don't hash what they get.
@@ -48,34 +48,48 @@ func (r *Reader) Object(p *Pack, off uint64) (kind oid.Kind, content []byte, err
 // entry at fault.
 func (r *Reader) object(p *Pack, off uint64) (kind oid.Kind, content []byte, broken uint64, err error) {
 	r.bases.release()
-	r.way, err = trail(p, off, r.way[:0], func(at uint64) bool { return r.bases.has(p, at) })
-	last := len(r.way) - 1
+	way, cached, err := trail(p, off, r.way[:0], p.index.value.Count()+1, func(at uint64) bool { return r.bases.has(p, at) })
+	r.way = way
+	last := len(way) - 1
 	if err != nil {
-		return 0, nil, r.way[last].off, err
+		return 0, nil, way[last], err
 	}
-	if l := &r.way[last]; l.cached {
-		kind, content = r.bases.get(p, l.off)
-	} else {
-		kind = l.entry.Kind.Kind()
-		if content, err = r.inflate(p, l, r.bases.buffer); err != nil {
-			return 0, nil, l.off, err
-		}
-		r.bases.put(p, l.off, kind, content)
+	if cached {
+		kind, content = r.bases.get(p, way[last])
+	} else if kind, content, err = r.whole(p, way[last]); err != nil {
+		return 0, nil, way[last], err
 	}
 	work := uint64(0)
 	for i := last - 1; i >= 0; i-- {
-		l := &r.way[i]
-		if content, err = r.apply(p, l, content, &work); err != nil {
-			return 0, nil, l.off, err
+		if content, err = r.apply(p, way[i], content, &work); err != nil {
+			return 0, nil, way[i], err
 		}
-		r.bases.put(p, l.off, kind, content)
+		r.bases.put(p, way[i], kind, content)
 	}
 	return kind, content, 0, nil
 }
 
+// whole reads an object that is not stored as a delta.
+func (r *Reader) whole(p *Pack, off uint64) (oid.Kind, []byte, error) {
+	e, err := parseEntry(p.body.value, off, p.store.format.Size())
+	if err != nil {
+		return 0, nil, p.fault(off, err)
+	}
+	content, err := r.inflate(p, off, &e, r.bases.buffer)
+	if err != nil {
+		return 0, nil, err
+	}
+	r.bases.put(p, off, e.Kind.Kind(), content)
+	return e.Kind.Kind(), content, nil
+}
+
 // apply makes the object of a delta from its base.
-func (r *Reader) apply(p *Pack, l *link, base []byte, work *uint64) ([]byte, error) {
-	delta, err := r.inflate(p, l, func(n int) []byte {
+func (r *Reader) apply(p *Pack, off uint64, base []byte, work *uint64) ([]byte, error) {
+	e, err := parseEntry(p.body.value, off, p.store.format.Size())
+	if err != nil {
+		return nil, p.fault(off, err)
+	}
+	delta, err := r.inflate(p, off, &e, func(n int) []byte {
 		if cap(r.delta) < n {
 			r.delta = make([]byte, n, max(n, 4096))
 		}
@@ -95,31 +109,31 @@ func (r *Reader) apply(p *Pack, l *link, base []byte, work *uint64) ([]byte, err
 		err = fmt.Errorf("chain of deltas that make %d bytes %w of %d", *work, ErrTooLarge, uint64(workLimit))
 	}
 	if err != nil {
-		return nil, p.fault(l.off, err)
+		return nil, p.fault(off, err)
 	}
 	out := r.bases.buffer(int(to))
 	if err := applyDelta(out, base, code); err != nil {
-		return nil, p.fault(l.off, err)
+		return nil, p.fault(off, err)
 	}
 	return out, nil
 }
 
 // inflate is what an entry's zlib stream holds, in a buffer that alloc gives.
-func (r *Reader) inflate(p *Pack, l *link, alloc func(int) []byte) ([]byte, error) {
-	if l.entry.Size > r.limit {
-		return nil, p.fault(l.off, fmt.Errorf("entry of %d bytes %w of %d", l.entry.Size, ErrTooLarge, r.limit))
+func (r *Reader) inflate(p *Pack, off uint64, e *Entry, alloc func(int) []byte) ([]byte, error) {
+	if e.Size > r.limit {
+		return nil, p.fault(off, fmt.Errorf("entry of %d bytes %w of %d", e.Size, ErrTooLarge, r.limit))
 	}
-	src := p.body.value[l.entry.Data:]
-	if err := plausible(l.entry.Size, len(src)); err != nil {
-		return nil, p.fault(l.off, err)
+	src := p.body.value[e.Data:]
+	if err := plausible(e.Size, len(src)); err != nil {
+		return nil, p.fault(off, err)
 	}
-	dst := alloc(int(l.entry.Size))
+	dst := alloc(int(e.Size))
 	run := r.z.Inflate
 	if r.checked {
 		run = r.z.InflateChecked
 	}
 	if _, err := run(dst, src); err != nil {
-		return nil, p.fault(l.off, err)
+		return nil, p.fault(off, err)
 	}
 	return dst, nil
 }

@@ -104,7 +104,7 @@ func (v *view) doubtful() bool {
 
 // verify tells whether everything in the store that was searched is as it should be.
 func (s *Store) verify() bool {
-	good := s.blind == nil
+	good := s.blind == nil && !s.loose.blind()
 	for m := s.midx; m != nil; m = m.base {
 		if m.verify() != nil || slices.Contains(m.local, -1) {
 			good = false
