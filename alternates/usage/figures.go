@@ -1,0 +1,219 @@
+package usage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"refaudit/finding"
+	"refaudit/internal/bitmap"
+	"refaudit/oid"
+)
+
+// bytesOf adds up a set of objects: each is measured where our own store has it, else where its number is.
+func (sp *space) bytesOf(set bitmap.Set) uint64 {
+	total := uint64(0)
+	for i, s := range sp.stores {
+		total += s.sum(sp.part(set, i))
+	}
+	for _, t := range sp.copies {
+		if set.Has(t.other) {
+			total += sp.bytes(t.own) - sp.bytes(t.other)
+		}
+	}
+	return total
+}
+
+// elsewhere adds up the objects of a set that none of our own stores has.
+func (sp *space) elsewhere(set bitmap.Set) uint64 {
+	total := uint64(0)
+	for i := sp.own; i < len(sp.stores); i++ {
+		total += sp.stores[i].sum(sp.part(set, i))
+	}
+	for _, t := range sp.copies {
+		if set.Has(t.other) {
+			total -= sp.bytes(t.other)
+		}
+	}
+	return total
+}
+
+// unreached adds up the objects of our own stores that are not in a set.
+func (sp *space) unreached(set bitmap.Set) uint64 {
+	total := uint64(0)
+	for i := range sp.own {
+		s := sp.stores[i]
+		left := s.all()
+		if sp.aliases != nil {
+			left.AndNot(sp.part(sp.aliases, i))
+		}
+		left.AndNot(sp.part(set, i))
+		total += s.sum(left)
+	}
+	for _, t := range sp.copies {
+		if !set.Has(t.other) {
+			total += sp.bytes(t.own)
+		}
+	}
+	return total
+}
+
+// share bills to a namespace what it reaches and none before it has.
+func (m *measuring) share(r *reached, name string) {
+	s := Share{Name: name, Reachable: int64(m.view.bytesOf(r.all))}
+	if r.own != nil {
+		s.Own = int64(m.view.bytesOf(r.own))
+	}
+	for _, before := range r.shares {
+		s.Reachable -= before.Reachable
+		s.Own -= before.Own
+	}
+	r.shares = append(r.shares, s)
+}
+
+// byType splits what is reached by the types of objects.
+func (m *measuring) byType(r *reached) []Share {
+	var shares []Share
+	blobs, ownBlobs := int64(m.view.bytesOf(r.all)), int64(0)
+	if r.own != nil {
+		ownBlobs = int64(m.view.bytesOf(r.own))
+	}
+	for _, kind := range []oid.Kind{oid.Commit, oid.Tree, oid.Tag} {
+		set := r.kinds[kind].Clone()
+		s := Share{Name: kind.String(), Reachable: int64(m.view.bytesOf(set))}
+		if r.own != nil {
+			set.And(r.own)
+			s.Own = int64(m.view.bytesOf(set))
+		}
+		blobs, ownBlobs = blobs-s.Reachable, ownBlobs-s.Own
+		shares = append(shares, s)
+	}
+	return slices.Insert(shares, 2, Share{Name: oid.Blob.String(), Reachable: blobs, Own: ownBlobs})
+}
+
+// figures turns what was reached into numbers.
+func (m *measuring) figures(u *Usage, r *reached) {
+	sp := m.view.space
+	unread := ""
+	if len(m.tips.unread) > 0 {
+		unread = "refs can't be read: " + m.tips.unread[0]
+	}
+	why := unread
+	if why == "" && r.lost != "" {
+		why = m.blame(r.lost)
+	}
+	if why == "" {
+		u.know(Reachable, sp.bytesOf(r.all))
+		u.know(Unreachable, sp.unreached(r.all))
+	} else {
+		u.unknown(why, Reachable, Own, Borrowed, Unreachable, OwnStoredElsewhere)
+	}
+	switch {
+	case why != "":
+	case r.own == nil:
+		u.unknown(m.noStop, Own, Borrowed, OwnStoredElsewhere)
+	default:
+		own := sp.bytesOf(r.own)
+		u.know(Own, own)
+		u.know(Borrowed, uint64(u.Bytes[Reachable])-own)
+		u.know(OwnStoredElsewhere, sp.elsewhere(r.own))
+	}
+	m.stored(u)
+	if why == "" {
+		switch m.o.By {
+		case ByType:
+			u.Shares = m.byType(r)
+		case ByNamespace:
+			u.Shares = r.shares
+		}
+	}
+}
+
+// stored gives the figures that refs have no part in.
+func (m *measuring) stored(u *Usage) {
+	sp := m.view.space
+	duplicate := uint64(0)
+	for _, t := range sp.copies {
+		duplicate += sp.bytes(t.own)
+	}
+	u.know(Duplicate, duplicate)
+	if m.missing != nil {
+		u.unknown(m.missing.Error(), Duplicate)
+	}
+	for i, s := range sp.stores {
+		if s.unseen == nil {
+			continue
+		}
+		u.unknown(s.unseen.Error(), Duplicate)
+		if i < sp.own {
+			u.unknown(s.unseen.Error(), Unreachable)
+		}
+	}
+	files := m.own.files
+	if m.mine > 0 {
+		files = scanLoose(m.pools[0].store.src.Dir(), m.repo.Format, true)
+	}
+	u.know(Files, uint64(files.bytes))
+	if files.err != nil {
+		u.unknown(files.err.Error(), Files)
+	}
+}
+
+// blame says what stands behind an object that could not be found or read.
+func (m *measuring) blame(lost string) string {
+	for _, s := range m.view.stores {
+		if s.unseen != nil {
+			return fmt.Sprintf("%s; %v", lost, s.unseen)
+		}
+	}
+	if m.missing != nil {
+		return fmt.Sprintf("%s; %v", lost, m.missing)
+	}
+	for _, name := range m.names {
+		for _, id := range m.roots[name].absent {
+			for _, t := range m.tips.all {
+				if t.id != id {
+					continue
+				}
+				if prefix := deadWorktree(m.tips.dead, []byte(t.name)); prefix != "" {
+					return fmt.Sprintf("%s names %v, which is absent, and %s; --ignore-dead-worktrees leaves it out", t.name, id, m.tips.dead[prefix])
+				}
+				return fmt.Sprintf("%q names %v, which is absent", t.name, id)
+			}
+		}
+	}
+	return lost
+}
+
+// verify measures again by walking, and compares.
+func (m *measuring) verify(ctx context.Context, r *reached) error {
+	other := &measuring{s: m.s, repo: m.repo, o: m.o, last: true, own: m.own, pools: m.pools, mine: m.mine, missing: m.missing,
+		tips: m.tips, roots: m.roots, names: m.names, view: m.view, u: &Usage{Bytes: map[Figure]int64{}, Unknown: map[Figure]string{}}}
+	other.o.Method = Walk
+	if err := other.exclude(ctx); err != nil {
+		return err
+	}
+	w, _, err := other.reach(ctx)
+	if err != nil {
+		return err
+	}
+	other.figures(other.u, w)
+	var differ []string
+	for _, f := range Figures {
+		if a, b := m.u.Bytes[f], other.u.Bytes[f]; a != b {
+			differ = append(differ, fmt.Sprintf("%s %d, not %d", f, a, b))
+		}
+	}
+	if !slices.Equal(m.u.Shares, other.u.Shares) {
+		differ = append(differ, "the split")
+	}
+	if len(differ) == 0 {
+		m.u.notice("verified: walking gives the same numbers")
+		return nil
+	}
+	f := finding.New(finding.BitmapUnusable, finding.Pos{File: m.repo.ObjectDir}, "bitmaps give other numbers than walking, which are given here: %s", strings.Join(differ, ", "))
+	m.u.Findings = append(m.u.Findings, f)
+	m.u.Bytes, m.u.Unknown, m.u.Shares = other.u.Bytes, other.u.Unknown, other.u.Shares
+	return nil
+}

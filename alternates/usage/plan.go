@@ -1,0 +1,105 @@
+package usage
+
+import (
+	"fmt"
+	"strings"
+)
+
+// plan says which bitmaps a measurement may use, and why.
+type plan struct {
+	bitmaps  bool     // there are some, and they may be used
+	why      string   // not; "" if so
+	own      []string // bitmaps of our own
+	pools    []string // of those that we borrow from
+	excluded bool     // what the pools' refs reach is known and is to be left out
+	asked    Method
+}
+
+// plan looks at what there is.
+func (m *measuring) plan() *plan {
+	p := &plan{asked: m.o.Method, excluded: m.stop != nil && m.o.ExcludeAlternates}
+	switch {
+	case m.o.Method == Walk:
+		p.why = "walking was asked for"
+		return p
+	case m.view.parents != nil:
+		p.why = "parents of commits are cut or grafted here, of which bitmaps know nothing"
+		return p
+	}
+	bad := false
+	for i, s := range m.view.stores {
+		for _, b := range s.usableBitmaps() {
+			if i < m.view.own {
+				p.own = append(p.own, b.name)
+			} else {
+				p.pools = append(p.pools, b.name)
+			}
+		}
+		bad = bad || s.badBitmaps()
+	}
+	switch {
+	case len(p.own)+len(p.pools) > 0:
+		p.bitmaps = true
+	case bad:
+		p.why = "the bitmap there is can't be believed"
+	default:
+		p.why = "there is no bitmap"
+	}
+	return p
+}
+
+// cover are the bitmaps for the walk from our refs: our own; all of them, if it goes through what the
+// alternates reach too. What only a pool's bitmap holds is just what the walk stops at.
+func (p *plan) cover(v *view, through bool) *coverage {
+	switch {
+	case !p.bitmaps:
+		return nil
+	case through:
+		return newCoverage(v.space, 0, len(v.stores))
+	}
+	return newCoverage(v.space, 0, v.own)
+}
+
+// poolCover are the bitmaps for what we reach of what the alternates reach.
+func (p *plan) poolCover(v *view) *coverage {
+	if !p.bitmaps {
+		return nil
+	}
+	return newCoverage(v.space, v.own, len(v.stores))
+}
+
+// told is the method that was used in the end, and the reason.
+func (p *plan) told(r *reached) (Method, string) {
+	if !p.bitmaps {
+		return Walk, p.why
+	}
+	own, pools := 0, 0
+	for _, b := range p.own {
+		own += r.used[b]
+	}
+	for _, b := range p.pools {
+		pools += r.used[b]
+	}
+	method := Walk
+	var parts []string
+	switch {
+	case own > 0:
+		method = Bitmap
+		parts = append(parts, fmt.Sprintf("%s holds %d of the commits that were met", strings.Join(p.own, ", "), own))
+	case len(p.own) > 0:
+		parts = append(parts, fmt.Sprintf("%s holds none of the commits that were met", strings.Join(p.own, ", ")))
+	}
+	if len(p.pools) > 0 {
+		name := strings.Join(p.pools, ", ")
+		switch {
+		case len(p.own) == 0 && p.excluded && p.asked != Bitmap:
+			parts = append(parts, fmt.Sprintf("the only bitmap, %s, is of a pool and can hold only what is left out: it subtracts, and our own objects are walked", name))
+		case pools > 0:
+			method = Bitmap
+			parts = append(parts, fmt.Sprintf("%s tells what is borrowed", name))
+		default:
+			parts = append(parts, fmt.Sprintf("%s, of a pool, holds none of the commits that were met", name))
+		}
+	}
+	return method, strings.Join(parts, "; ")
+}

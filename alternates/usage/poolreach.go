@@ -1,0 +1,173 @@
+package usage
+
+import (
+	"context"
+	"fmt"
+
+	"refaudit/finding"
+	"refaudit/internal/bitmap"
+	"refaudit/oid"
+	"refaudit/repo"
+)
+
+// poolReach is what the refs of a pool reach.
+type poolReach struct {
+	sets     map[*store]bitmap.Set // of the pool's store, and of those that it borrows from itself
+	roots    *roots                // what its refs lead to; nil if it is not known
+	used     map[string]int        // bitmaps that helped
+	unknown  string                // why it is not known; "" if it is
+	findings []finding.Finding
+	again    bool // another look at the folders may help
+}
+
+// poolReach computes what a pool's refs reach, once for all who borrow from it.
+func (s *Session) poolReach(ctx context.Context, p *folder, refs *poolRefs, bitmaps bool, o repo.Options) (*poolReach, error) {
+	key := fmt.Sprintf("%s %v", refs.key(), bitmaps)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := p.reached[key]; r != nil {
+		return r, nil
+	}
+	r, err := s.walkPool(ctx, p, refs, bitmaps, o)
+	if err != nil {
+		return nil, err
+	}
+	if p.reached == nil {
+		p.reached = map[string]*poolReach{}
+	}
+	p.reached[key] = r
+	return r, nil
+}
+
+func (s *Session) walkPool(ctx context.Context, p *folder, refs *poolRefs, bitmaps bool, o repo.Options) (*poolReach, error) {
+	out := &poolReach{}
+	format := p.store.format
+	ids, owner, bad, err := refs.tips(ctx, p.path, format, o)
+	if err != nil {
+		return nil, err
+	}
+	if bad != nil {
+		out.findings, out.unknown = []finding.Finding{*bad}, fmt.Sprintf("%s: %s", p.path, bad.Message)
+		return out, nil
+	}
+	v, err := s.poolView(p, owner)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := resolve(ctx, p.db, ids)
+	if err != nil {
+		return nil, err
+	}
+	out.roots = roots
+	w, err := v.all(ctx, roots, bitmaps)
+	if err != nil {
+		return nil, err
+	}
+	defer w.end()
+	if w.cover != nil {
+		out.used = w.cover.used
+	}
+	lost, _, err := w.lost(owner)
+	if err != nil {
+		return nil, err
+	}
+	if lost != "" {
+		out.unknown, out.again = fmt.Sprintf("what the refs of %s reach can't be known: %s", p.path, lost), true
+		return out, nil
+	}
+	out.sets = map[*store]bitmap.Set{}
+	for i, st := range v.stores {
+		out.sets[st] = v.part(w.seen, i)
+	}
+	return out, nil
+}
+
+// poolView is how a pool sees objects itself. Its repository may not be known.
+func (s *Session) poolView(p *folder, owner *repo.Repo) (*view, error) {
+	stores, shared := []*store{p.store}, map[*store]bool{p.store: true}
+	for _, a := range p.db.Alternates().Stores[1:] {
+		q, err := s.pool(a.Path, p.store.format)
+		if err != nil {
+			continue // what can't be seen for it is absent
+		}
+		s.mu.Lock()
+		p.nested = append(p.nested, q)
+		s.mu.Unlock()
+		stores = append(stores, q.store)
+		shared[q.store] = true
+	}
+	sp, err := newSpace(p.store.format, stores, 0, s.meet(shared))
+	if err != nil {
+		return nil, err
+	}
+	v := &view{space: sp, workers: s.workers}
+	if owner != nil {
+		v.parents, _, err = decreedParents(owner)
+	}
+	return v, err
+}
+
+// all walks all that some roots reach, with all bitmaps of the view if they may be used.
+func (v *view) all(ctx context.Context, r *roots, bitmaps bool) (*walk, error) {
+	for {
+		var cover *coverage
+		if bitmaps && v.parents == nil {
+			cover = newCoverage(v.space, 0, len(v.stores))
+		}
+		w := v.newWalk(nil, cover, false)
+		err := w.from(ctx, r)
+		if err == nil {
+			return w, nil
+		}
+		w.end()
+		if !v.retry(err) {
+			return nil, err
+		}
+	}
+}
+
+// lost says what a walk could not find or read, "" if nothing; promised counts what is not here
+// since a remote has promised it.
+func (w *walk) lost(r *repo.Repo) (why string, promised int, err error) {
+	if len(w.broken) > 0 {
+		return more(w.broken[0].Error(), len(w.broken)-1, "damaged objects"), 0, nil
+	}
+	absent := unique(w.absent)
+	if len(absent) > 0 && r != nil {
+		names, err := r.Promisors()
+		if err != nil {
+			return "", 0, err
+		}
+		if r.PartialClone != "" || len(names) > 0 {
+			n := len(absent)
+			if absent, err = w.notPromised(absent); err != nil {
+				return "", 0, err
+			}
+			promised = n - len(absent)
+		}
+	}
+	if len(absent) > 0 {
+		why = more(fmt.Sprintf("object %v is absent", absent[0].id), len(absent)-1, "others")
+	}
+	return why, promised, nil
+}
+
+func more(first string, n int, what string) string {
+	if n == 0 {
+		return first
+	}
+	return fmt.Sprintf("%s, and %d %s", first, n, what)
+}
+
+// unique leaves each missing object once.
+func unique(all []missing) []missing {
+	seen := make(map[oid.ID]struct{}, len(all))
+	var out []missing
+	for _, m := range all {
+		if _, twice := seen[m.id]; !twice {
+			seen[m.id] = struct{}{}
+			out = append(out, m)
+		}
+	}
+	return out
+}

@@ -1,0 +1,139 @@
+package usage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"refaudit/finding"
+	"refaudit/internal/refname"
+	"refaudit/internal/refstore"
+	"refaudit/oid"
+	"refaudit/repo"
+)
+
+// tip is a ref, or a HEAD that names an object itself.
+type tip struct {
+	name string
+	id   oid.ID
+}
+
+// ownTips are the tips of a repository.
+type ownTips struct {
+	all      []tip
+	findings []finding.Finding // why refs can't be read
+	unread   []string
+	dead     map[string]string // worktrees whose working tree is gone, by the beginning of their refs' names, and why
+	left     []string          // dead worktrees that were left out
+	replaced int               // refs that replace objects
+}
+
+// readTips reads the refs of a repository and the HEADs of its worktrees.
+func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
+	t := &ownTips{dead: map[string]string{}}
+	trees, err := r.Worktrees()
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range trees {
+		if !w.Main() && w.Prunable != "" && !w.Locked {
+			t.dead["worktrees/"+w.ID+"/"] = w.Prunable
+		}
+	}
+	var globs []*refname.Glob
+	for _, g := range o.Exclude {
+		globs = append(globs, refname.NewGlob(g, 0))
+	}
+	leftOut := map[string]bool{}
+	base := r.ReplaceBase()
+	stores, err := refstore.Open(r)
+	if err != nil {
+		return nil, err
+	}
+	var found []finding.Finding
+	sum, err := stores.Visit(ctx, refstore.Options{}, func(f finding.Finding) error { found = append(found, f); return nil },
+		func(ref *refstore.Ref) error {
+			if ref.OID == nil || ref.Hidden {
+				return nil
+			}
+			if strings.HasPrefix(string(ref.Name), base) {
+				t.replaced++
+			}
+			for _, g := range globs {
+				if g.Match(ref.Name) {
+					return nil
+				}
+			}
+			if prefix := deadWorktree(t.dead, ref.Name); prefix != "" && o.IgnoreDeadWorktrees {
+				leftOut[prefix] = true
+				return nil
+			}
+			t.all = append(t.all, tip{string(ref.Name), oid.FromBytes(r.Format, ref.OID)})
+			return nil
+		})
+	if err != nil {
+		return nil, err
+	}
+	for prefix := range leftOut {
+		t.left = append(t.left, fmt.Sprintf("%sHEAD is left out: %s", prefix, t.dead[prefix]))
+	}
+	slices.Sort(t.left)
+	if t.unread = sum.Unread; len(t.unread) > 0 {
+		t.findings = slices.DeleteFunc(found, func(f finding.Finding) bool { return f.Severity < finding.Error && f.ID != finding.AuditSkipped })
+	}
+	return t, nil
+}
+
+// deadWorktree is the beginning of a ref's name if that is of a dead worktree.
+func deadWorktree(dead map[string]string, name []byte) string {
+	for prefix := range dead {
+		if strings.HasPrefix(string(name), prefix) {
+			return prefix
+		}
+	}
+	return ""
+}
+
+// groups are tips by the namespace of their names, in the order in which their objects are billed:
+// branches, tags, and the others by name; HEADs last.
+func groups(tips []tip) (names []string, by map[string][]oid.ID) {
+	by = map[string][]oid.ID{}
+	for _, t := range tips {
+		n := namespace(t.name)
+		if by[n] == nil {
+			names = append(names, n)
+		}
+		by[n] = append(by[n], t.id)
+	}
+	rank := func(n string) int {
+		switch n {
+		case "refs/heads":
+			return 0
+		case "refs/tags":
+			return 1
+		case "HEAD":
+			return 3
+		}
+		return 2
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if c := rank(a) - rank(b); c != 0 {
+			return c
+		}
+		return strings.Compare(a, b)
+	})
+	return names, by
+}
+
+// namespace is the first two parts of a ref's name, of a worktree's too; "HEAD" for those.
+func namespace(name string) string {
+	if rest, ok := strings.CutPrefix(name, "worktrees/"); ok {
+		_, name, _ = strings.Cut(rest, "/")
+	}
+	parts := strings.SplitN(name, "/", 3)
+	if len(parts) < 3 || parts[0] != "refs" {
+		return name
+	}
+	return parts[0] + "/" + parts[1]
+}

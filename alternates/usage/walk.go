@@ -1,0 +1,177 @@
+package usage
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"refaudit/internal/bitmap"
+	"refaudit/internal/vfs"
+	"refaudit/oid"
+)
+
+// A walk finds what some objects reach in a space. Trees are read in rounds: those that one round
+// has found are sorted by where they lie, so that packs are read from front to back and a delta finds
+// its base just made. Of a tree whose base was or will be walked, only the entries that the base has
+// not are looked up: the others are reached through the base.
+type walk struct {
+	sp    *space
+	seen  bitmap.Set    // what is reached
+	done  bitmap.Set    // of these, trees that were or will be walked, and all whose own objects are in seen anyway
+	stop  bitmap.Set    // not to be entered: what these reach is known; nil: none
+	hit   [5]bitmap.Set // members of stop that were met, by oid.Kind; of what a tree calls them
+	kinds [5]bitmap.Set // by oid.Kind: commits, trees and tags among seen; nil if nobody asks
+
+	graphs  []*graph
+	parents map[oid.ID][]oid.ID // of commits whose parents are decreed: shallow ones and grafts
+	cover   *coverage           // bitmaps that may be used; nil: none
+	workers int
+	readers []*reader
+	absent  []missing
+	broken  []error
+}
+
+// missing is an object that is nowhere.
+type missing struct {
+	id   oid.ID
+	from uint32 // number of what names it; none for what a ref names
+}
+
+const none = ^uint32(0)
+
+// mostTrouble bounds how much of what is missing or broken is remembered.
+const mostTrouble = 1 << 20
+
+// trees walks trees, given by number and marked already, to the end.
+func (w *walk) trees(ctx context.Context, todo []uint32) error {
+	for len(todo) > 0 {
+		todo = sortNumbers(todo)
+		found, err := w.round(ctx, todo)
+		if err != nil {
+			return err
+		}
+		todo = found
+	}
+	return nil
+}
+
+// portion is how many trees a worker takes at a time: enough to find bases among them.
+const portion = 2048
+
+// round reads trees and gives the trees that they lead to.
+func (w *walk) round(ctx context.Context, todo []uint32) ([]uint32, error) {
+	n := max(1, min(w.workers, (len(todo)+portion/8-1)/(portion/8)))
+	w.reader(n - 1)
+	size := min(portion, (len(todo)+n-1)/n)
+	var next atomic.Int64
+	workers := make([]*worker, n)
+	run := func(i int) {
+		k := &worker{walk: w, rd: w.readers[i]}
+		workers[i] = k
+		k.err = vfs.Guard(func() error {
+			for ctx.Err() == nil {
+				from := int(next.Add(int64(size))) - size
+				if from >= len(todo) {
+					break
+				}
+				for _, v := range todo[from:min(from+size, len(todo))] {
+					k.tree(v)
+				}
+			}
+			k.lookUp()
+			return nil
+		})
+	}
+	var wg sync.WaitGroup
+	for i := 1; i < n; i++ {
+		wg.Go(func() { run(i) })
+	}
+	run(0)
+	wg.Wait()
+	var found []uint32
+	for _, k := range workers {
+		if k.err != nil {
+			return nil, k.err
+		}
+		found = append(found, k.found...)
+		w.trouble(k.absent, k.broken)
+	}
+	return found, ctx.Err()
+}
+
+func (w *walk) trouble(absent []missing, broken []error) {
+	w.absent = append(w.absent, absent[:min(len(absent), mostTrouble-len(w.absent))]...)
+	w.broken = append(w.broken, broken[:min(len(broken), mostTrouble-len(w.broken))]...)
+}
+
+// worker is what one goroutine has of a round.
+type worker struct {
+	*walk
+	rd     *reader
+	batch  batch
+	found  []uint32
+	absent []missing
+	broken []error
+	err    error
+}
+
+// tree reads one tree and marks what it leads to.
+func (k *worker) tree(v uint32) {
+	kind, data, base, baseData, err := k.rd.object(v)
+	if err != nil {
+		kind, data, base, baseData, err = k.rd.elsewhere(v, err)
+	}
+	if err == nil && kind != oid.Tree {
+		err = fmt.Errorf("object %v is a %v, not a tree", k.sp.id(v), kind)
+	}
+	if err != nil {
+		k.broken = append(k.broken, err)
+		return
+	}
+	if base == v || !k.done.HasShared(k.sp.canon(base)) {
+		baseData = nil
+	}
+	err = newEntries(data, baseData, k.sp.format.Size(), func(mode uint32, id []byte) {
+		if mode&modeKind != modeGitlink {
+			k.note(id, mode&modeKind == modeTree, v)
+		}
+	})
+	if err != nil {
+		k.broken = append(k.broken, fmt.Errorf("object %v: %w", k.sp.id(v), err))
+	}
+}
+
+// mark notes that a tree or blob is reached.
+func (k *worker) mark(v uint32, kind oid.Kind) {
+	switch {
+	case k.stop != nil && k.stop.Has(v):
+		k.hit[kind].AddShared(v)
+	case kind == oid.Blob:
+		if k.seen.AddShared(v) && k.kinds[kind] != nil {
+			k.kinds[kind].AddShared(v)
+		}
+	case k.done.AddShared(v):
+		k.seen.AddShared(v)
+		if k.kinds[kind] != nil {
+			k.kinds[kind].AddShared(v)
+		}
+		k.found = append(k.found, v)
+	}
+}
+
+// reader is the one of a goroutine.
+func (w *walk) reader(i int) *reader {
+	for len(w.readers) <= i {
+		w.readers = append(w.readers, takeReader(w.sp))
+	}
+	return w.readers[i]
+}
+
+// end gives back what the walk has borrowed.
+func (w *walk) end() {
+	for _, r := range w.readers {
+		readers.Put(r)
+	}
+	w.readers = nil
+}
