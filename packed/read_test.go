@@ -52,7 +52,7 @@ func TestTheWindowDoesNotShow(t *testing.T) {
 		files = append(files, mutate(r, sample(oid.SHA1, 12)))
 	}
 	for _, text := range situations(oid.SHA1) {
-		files = append(files, []byte(text))
+		files = append(files, []byte(text), []byte(text+hexOf(oid.SHA1, "z")+" refs/zz/y\n"+hexOf(oid.SHA1, "z")+" refs/zz/z\n"))
 	}
 	for i, data := range files {
 		sum, rows, found := readAll(t, data, oid.SHA1, Options{})

@@ -133,6 +133,7 @@ func TestRefusals(t *testing.T) {
 		{"empty", "", all, ErrLostBytes},
 		{"HTML", h + a + " refs/heads/x\n</script>\n", all, ErrLostBytes},
 		{"NUL in a name", h + a + " refs/heads/ma\x00in\n", all, ErrLostBytes},
+		{"NUL in a name among others", h + a + " refs/heads/a\n" + a + " refs/heads/m\x00\n" + a + " refs/heads/z\n", straight, ErrLostBytes},
 		{"zeros", h + strings.Repeat("\x00", 200) + "\n", all, ErrLostBytes},
 		{"NUL in the header", "# pack-refs with: sorted \x00\n", all, ErrLostBytes},
 		{"cut in an id", h + a[:20], all, ErrLostBytes},
@@ -190,7 +191,7 @@ func TestTheProofSeesWhatShouldNotBe(t *testing.T) {
 		"a second header": good + "# pack-refs with: \n",
 		"an empty line":   good + "\n",
 	} {
-		for _, step := range []int{1, 7, 10_000} {
+		for _, step := range []int{1, 7, 60, 100, 101, 10_000} {
 			p := proof{digits: f.HexLen(), claimsSorted: true, found: digest{seed: want.seed}}
 			for part := range slices.Chunk([]byte(text), step) {
 				own := bytes.Clone(part)
@@ -216,6 +217,18 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 		return n, errFull
 	}
 	return n, nil
+}
+
+// lazy is a writer that breaks the rules.
+type lazy struct{}
+
+func (lazy) Write(p []byte) (int, error) { return len(p) - 1, nil }
+
+func TestAShortWriteIsAnError(t *testing.T) {
+	data := sample(oid.SHA1, 10)
+	if _, err := Rewrite(lazy{}, bytes.NewReader(data), int64(len(data)), oid.SHA1, Plan{}); !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("%v", err)
+	}
 }
 
 // A writer that fails anywhere is an error, in every kind of rewrite.
@@ -318,14 +331,19 @@ func TestSortingAndWindows(t *testing.T) {
 		})
 		plan := Plan{Edits: edits, Header: modern, Sort: true, MergeEqual: true, DropOrphans: true, Terminate: true}
 		want := expected(data, f, edits, modern)
+		var first Result
 		for _, limit := range []int{1, 300, 2000, maxWindow} {
 			var out bytes.Buffer
 			res, err := rewrite(&out, bytes.NewReader(data), int64(len(data)), f, plan, 1+limit%77, limit)
 			if err != nil || !bytes.Equal(out.Bytes(), want) {
 				t.Fatalf("portions of %d bytes: %v\n%s\nbecomes\n%s\nwant\n%s", limit, err, data, out.Bytes(), want)
 			}
-			if res.Set+res.Dropped == 0 && n > 5 {
-				t.Errorf("%+v", res)
+			res.Writes = 0
+			if limit == 1 {
+				first = res
+			}
+			if res != first || res.Set+res.Dropped == 0 && n > 5 {
+				t.Errorf("portions of %d bytes: %+v, and of 1: %+v", limit, res, first)
 			}
 		}
 		// what is in order now needs no sorting, whatever the window
