@@ -9,6 +9,7 @@ package usage
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"refaudit/finding"
 	"refaudit/repo"
@@ -121,3 +122,23 @@ func (u *Usage) notice(format string, args ...any) {
 
 // errAgain says that what was opened is not how things are any more.
 var errAgain = errors.New("objects or packs have gone since the folders were listed")
+
+// definitions say what each figure is, a line or two each.
+var definitions = map[Figure]string{
+	Reachable:          "objects that refs and HEADs reach, those of worktrees too",
+	Own:                "of these, the ones that the refs of the alternates don't reach",
+	Borrowed:           "reachable without own",
+	Duplicate:          "objects in the repository's own folder that an alternate has too",
+	Unreachable:        "objects in the repository's own folder that no ref reaches",
+	Files:              "all files below the object folder, as stat says",
+	OwnStoredElsewhere: "the part of own that lies in an alternate only",
+}
+
+// Definitions is a table of the figures and what they are.
+func Definitions() string {
+	var b strings.Builder
+	for _, f := range Figures {
+		fmt.Fprintf(&b, "  %-21s %s\n", f, definitions[f])
+	}
+	return b.String()
+}

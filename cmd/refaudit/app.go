@@ -56,6 +56,7 @@ func newApp(e env) *cli.App {
 			scanCommand(e),
 			fixCommand(e),
 			undoCommand(e),
+			sizeCommand(e),
 			explainCommand(e),
 		},
 		Action: func(c *cli.Context) error {
