@@ -57,6 +57,7 @@ func newApp(e env) *cli.App {
 			fixCommand(e),
 			undoCommand(e),
 			sizeCommand(e),
+			dumpCommand(e),
 			explainCommand(e),
 		},
 		Action: func(c *cli.Context) error {
