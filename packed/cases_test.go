@@ -81,19 +81,20 @@ func TestFiletypesAsGitSays(t *testing.T) {
 	}
 }
 
+// git is silent of a zero id in packed-refs, and so is Read: the entry says it.
 func TestZeroIDs(t *testing.T) {
-	f := oid.SHA256
-	data := []byte(f.Zero().String() + " refs/heads/x\n")
-	n := 0
-	Read(bytes.NewReader(data), int64(len(data)), f, Options{}, nil, func(e *Entry) error {
-		got := e.ZeroOIDFinding("packed-refs")
-		if n++; e.Style != ZeroOID || got.ID != finding.BadRefOid || got.Ref != "refs/heads/x" || got.Line != 1 || got.Length != int64(len(data)) {
-			t.Errorf("%+v %+v", e, got)
+	for _, f := range []oid.Format{oid.SHA1, oid.SHA256} {
+		_, rows, found := readAll(t, []byte(fullHeader+f.Zero().String()+" refs/heads/x\n"+hexOf(f, "a")+" refs/heads/y\n"), f, Options{})
+		if len(found) > 0 || rows[0].style != ZeroOID || rows[1].style != 0 {
+			t.Errorf("%v %v", found, rows)
 		}
-		return nil
-	})
-	if n != 1 {
-		t.Error("no entry")
+	}
+}
+
+func TestZeroOIDFinding(t *testing.T) {
+	e := Entry{Name: []byte("refs/heads/x"), Line: 3, Offset: 70, Length: 54}
+	if f := e.ZeroOIDFinding("packed-refs"); f.ID != finding.BadRefOid || f.Ref != "refs/heads/x" || f.Line != 3 || f.Offset != 70 || f.Length != 54 || f.GitText != "" {
+		t.Errorf("%+v", f)
 	}
 }
 

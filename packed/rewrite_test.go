@@ -76,6 +76,24 @@ func TestOneBadPeelIsThreeWrites(t *testing.T) {
 	}
 }
 
+// An edit that changes nothing does not break the run.
+func TestAnEditThatChangesNothingCostsNothing(t *testing.T) {
+	data := bigFile(20_000)
+	var edits []Edit
+	Read(bytes.NewReader(data), int64(len(data)), oid.SHA1, Options{}, nil, func(e *Entry) error {
+		if len(edits) < 5000 {
+			edits = append(edits, Edit{Offset: e.Offset})
+			if e.Peel != nil {
+				edits[len(edits)-1].Peel = oid.FromBytes(oid.SHA1, e.Peel)
+			}
+		}
+		return nil
+	})
+	if got, res := mustRewrite(t, data, oid.SHA1, Plan{Edits: edits}); !bytes.Equal(got, data) || res.Writes != 1 || res.Set+res.Dropped > 0 {
+		t.Errorf("%+v", res)
+	}
+}
+
 func TestASoundFileIsCopied(t *testing.T) {
 	data := sample(oid.SHA256, 30)
 	got, res := mustRewrite(t, data, oid.SHA256, Plan{})
