@@ -254,6 +254,11 @@ func TestConditionsAsGitReadsThem(t *testing.T) {
 		h.sameConfig(p, "r")
 		h.must(p, "r", "symbolic-ref", "refs/heads/feature/x", "refs/heads/main")
 		h.sameConfig(p, "r")
+		h.write("r/.git/worktrees/w/HEAD", "ref: refs/heads/m2\n")
+		h.write("r/.git/worktrees/w/commondir", "../..\n")
+		h.write("r/.git/worktrees/w/gitdir", h.path("w/.git")+"\n")
+		h.write("w/.git", "gitdir: "+h.path("r/.git/worktrees/w")+"\n")
+		h.sameConfig(p, "w") // on another branch
 		h.write("r/.git/HEAD", strings.Repeat("1", 40)+"\n")
 		h.sameConfig(p, "r")
 		h.must(p, ".", "init", "-q", "--bare", "-b", "main", "bare.git")

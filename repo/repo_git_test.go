@@ -419,6 +419,21 @@ func TestWorktreesAsGitListsThem(t *testing.T) {
 					t.Errorf("%d worktrees, %d of them seen by git", len(all), len(ours))
 				}
 			}
+			if !bare || p.Version < "2.5" {
+				continue // the older gits don't look there
+			}
+			h.must(p, dir, "config", "extensions.worktreeConfig", "true")
+			h.must(p, dir, "config", "--unset", "core.bare")
+			h.write(dir+"/config.worktree", "[core]\nbare = true\n")
+			r, err := Open(h.path("trees/one"), h.options())
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, err := r.Worktrees()
+			git := listedWorktrees(h.must(p, "trees/one", "worktree", "list", "--porcelain"))[h.path(dir)]
+			if err != nil || !all[0].Bare || !strings.HasPrefix(git, "true") {
+				t.Errorf("bare by config.worktree: %+v %v, git: %s", all[0], err, git)
+			}
 		}
 	})
 }
