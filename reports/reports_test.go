@@ -112,3 +112,29 @@ func TestEscapeLeavesNoControl(t *testing.T) {
 		}
 	}
 }
+
+// Every id has a line, so that an alert can tell silence from health.
+func TestMetricsNameEveryID(t *testing.T) {
+	var b bytes.Buffer
+	s := &Summary{IDs: map[finding.ID]int64{finding.PeelMismatch: 3}, Repositories: map[State]int64{Clean: 2}, Refs: 12, Duration: 1500 * time.Millisecond, Exit: 1}
+	if err := Metrics(&b, s, time.Unix(1_700_000_000, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range finding.Catalog {
+		id := finding.Catalog[i].ID
+		want := `refaudit_findings{msgid="` + string(id) + `"} `
+		if id == finding.PeelMismatch {
+			want += "3\n"
+		} else {
+			want += "0\n"
+		}
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	for _, want := range []string{"refaudit_refs 12\n", "refaudit_duration_seconds 1.5\n", "refaudit_exit_code 1\n", `refaudit_repositories{state="clean"} 2`, "refaudit_last_run_timestamp_seconds 1.7e+09\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in:\n%s", want, b.String())
+		}
+	}
+}

@@ -24,6 +24,7 @@ type output struct {
 	summary bool
 	color   string
 	jobs    int
+	metrics string
 }
 
 func (o *output) flags() []cli.Flag {
@@ -33,6 +34,7 @@ func (o *output) flags() []cli.Flag {
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Destination: &o.quiet, Usage: "findings only: silent when all is well"},
 		&cli.BoolFlag{Name: "summary", Destination: &o.summary, Usage: "the summary only"},
 		&cli.StringFlag{Name: "color", Value: "auto", Destination: &o.color, Usage: "colours: auto, always or never; NO_COLOR is honoured"},
+		&cli.StringFlag{Name: "metrics-textfile", Destination: &o.metrics, Usage: "write Prometheus metrics of the run to `FILE`, which is replaced"},
 		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Destination: &o.jobs, Usage: "work on `N` repositories at a time (0: one a processor)"},
 	}
 }
@@ -59,29 +61,18 @@ func (o *output) open(e env) (reports.Report, func() error, error) {
 	var w io.Writer = e.stdout
 	done := func() error { return nil }
 	if o.file != "" {
-		f, err := os.CreateTemp(filepath.Dir(o.file), ".refaudit-*")
+		f, err := newFile(o.file)
 		if err != nil {
 			return nil, nil, usagef("-o: %w", err)
 		}
-		w = f
-		done = func() error {
-			err := errors.Join(f.Chmod(0o644), f.Close())
-			if err == nil {
-				err = os.Rename(f.Name(), o.file)
-			}
-			if err != nil {
-				os.Remove(f.Name())
-				return fmt.Errorf("-o: %w", err)
-			}
-			return nil
-		}
+		w, done = f, f.publish
 	}
 	b := &buffer{w: w}
 	r, err := reports.New(o.format, b, reports.Options{Quiet: o.quiet, Summary: o.summary, Color: color})
 	if err != nil {
 		return nil, nil, &usageError{err}
 	}
-	return &flushing{Report: r, b: b}, func() error { return errors.Join(b.flush(), done()) }, nil
+	return &flushing{Report: r, b: b, metrics: o.metrics, now: e.now}, func() error { return errors.Join(b.flush(), done()) }, nil
 }
 
 // buffer gathers what is written; flushing empties it after each repository.
@@ -106,7 +97,9 @@ func (b *buffer) flush() error {
 
 type flushing struct {
 	reports.Report
-	b *buffer
+	b       *buffer
+	metrics string
+	now     func() time.Time
 }
 
 func (f *flushing) Repository(r *reports.Repository) error {
@@ -114,7 +107,43 @@ func (f *flushing) Repository(r *reports.Repository) error {
 }
 
 func (f *flushing) Summary(s *reports.Summary) error {
-	return errors.Join(f.Report.Summary(s), f.b.flush())
+	err := errors.Join(f.Report.Summary(s), f.b.flush())
+	if f.metrics == "" {
+		return err
+	}
+	m, ferr := newFile(f.metrics)
+	if ferr == nil {
+		ferr = errors.Join(reports.Metrics(m, s, f.now()), m.publish())
+	}
+	if ferr != nil {
+		return errors.Join(err, fmt.Errorf("--metrics-textfile: %w", ferr))
+	}
+	return err
+}
+
+// newFile begins a file of the user's: it appears under its name when it is whole, or not at all.
+func newFile(name string) (*ownFile, error) {
+	f, err := os.CreateTemp(filepath.Dir(name), ".refaudit-*")
+	if err != nil {
+		return nil, err
+	}
+	return &ownFile{f, name}, nil
+}
+
+type ownFile struct {
+	*os.File
+	name string
+}
+
+func (f *ownFile) publish() error {
+	err := errors.Join(f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), f.name)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
 }
 
 // tally adds up what the summary tells. It is safe for concurrent use.
