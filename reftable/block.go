@@ -102,12 +102,17 @@ func (t *Table) readBlock(w *window, off int64, blk *block) *finding.Corrupt {
 }
 
 // next is where the block after the one at off begins. An aligned block is followed by NULs
-// up to the block size; where another byte follows, the next block begins at once.
+// up to the block size (of JGit's single index block, which may be longer, up to the next
+// multiple of it); where another byte follows, the next block begins at once.
 func (t *Table) next(off int64, length int, withNext []byte) int64 {
-	if length >= t.BlockSize || len(withNext) > length && withNext[length] != 0 {
-		return off + int64(length)
+	size, end := int64(t.BlockSize), off+int64(length)
+	switch {
+	case length == t.BlockSize || size == 0 || len(withNext) > length && withNext[length] != 0:
+		return end
+	case length > t.BlockSize:
+		return (end + size - 1) / size * size
 	}
-	return off + int64(t.BlockSize)
+	return off + size
 }
 
 // findRestarts reads the end of a block, which tells where its records end.
