@@ -80,12 +80,9 @@ func (s *Stack) rewrite(ctx context.Context, r rewriting) (out *Outcome, err err
 	if err != nil || len(found) == 0 {
 		return out, err
 	}
-	out, err = s.hold(ctx, func(h *holding) error { return h.exchange(ctx, found, r.undoes) })
+	out, err = s.verified(ctx, func(h *holding) error { return h.exchange(ctx, found, r.undoes) })
 	out.Notices = append(notices, out.Notices...)
-	if err != nil {
-		return out, err
-	}
-	return out, s.verify(ctx, out)
+	return out, err
 }
 
 // findTables plans on the stack as it is, without a lock.

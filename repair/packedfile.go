@@ -82,6 +82,7 @@ func (p *packedPlan) empty() bool { return len(p.changes) == 0 }
 type place struct {
 	name    string
 	offset  int64
+	length  int64 // with its ^ line
 	oid     oid.ID
 	peel    oid.ID
 	hasLine bool
@@ -89,7 +90,7 @@ type place struct {
 }
 
 func (e *place) take(f oid.Format, from *packed.Entry) {
-	*e = place{name: string(from.Name), offset: from.Offset, oid: oid.FromBytes(f, from.OID), hasLine: from.HasPeelLine(), bad: from.Style&packed.BadPeel != 0}
+	*e = place{name: string(from.Name), offset: from.Offset, length: from.Length + from.PeelLength, oid: oid.FromBytes(f, from.OID), hasLine: from.HasPeelLine(), bad: from.Style&packed.BadPeel != 0}
 	if from.Peel != nil {
 		e.peel = oid.FromBytes(f, from.Peel)
 	}

@@ -16,20 +16,47 @@ import (
 
 // replace writes new content, enters the change in the journal, and publishes it.
 func (h *packedHold) replace(ctx context.Context, src *source, changes []Change, undoes string, write func(io.Writer) error) error {
-	h.Repo.step("write")
-	temp, _, err := h.lock.Stage()
+	after, err := h.stage(src, write)
 	if err != nil {
-		return fmt.Errorf("%s: %w", h.Label, err)
-	}
-	after := &written{temp: temp, hash: sha256.New(), keep: src.mem != nil}
-	if err := write(after); err != nil {
-		return h.refused(err)
+		return err
 	}
 	e, err := h.flush(src, after, changes, undoes)
 	if err != nil {
 		return err
 	}
-	if err := temp.Later(src.info.ModTime); err != nil {
+	err = h.publish(ctx, src, after, e)
+	if h.out.Journal != "" { // it is in place, whatever else went wrong
+		h.out.Changes = append(h.out.Changes, changes...)
+	}
+	if err != nil {
+		return err
+	}
+	if err := h.readBack(ctx, e, after, write); err != nil {
+		return err
+	}
+	if err := h.Repo.close(e, journal.Done); err != nil {
+		h.notice("the journal's entry %s stays open: %v", e.ID, err)
+	}
+	return nil
+}
+
+// stage writes new content to the staging file.
+func (h *packedHold) stage(src *source, write func(io.Writer) error) (*written, error) {
+	h.Repo.step("write")
+	temp, _, err := h.lock.Stage()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", h.Label, err)
+	}
+	after := &written{temp: temp, hash: sha256.New(), keep: src.mem != nil}
+	if err := write(after); err != nil {
+		return nil, h.refused(err)
+	}
+	return after, nil
+}
+
+// publish begins the entry and puts the flushed staging file in the file's place.
+func (h *packedHold) publish(ctx context.Context, src *source, after *written, e *journal.Entry) error {
+	if err := after.temp.Later(src.info.ModTime); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -40,19 +67,13 @@ func (h *packedHold) replace(ctx context.Context, src *source, changes []Change,
 		return err
 	}
 	h.Repo.step("publish")
-	err = temp.Replace()
+	err := after.temp.Replace()
 	if err != nil && !errors.Is(err, lockfile.ErrNotDurable) {
 		return errors.Join(fmt.Errorf("%s: %w", h.Label, err), h.Repo.Journal.Settle(e.ID, journal.Open, journal.Void))
 	}
-	h.out.Journal, h.out.Changes = e.ID, append(h.out.Changes, changes...)
+	h.out.Journal = e.ID
 	if err != nil {
 		return fmt.Errorf("%s: %w", h.Label, err)
-	}
-	if err := h.readBack(ctx, e, after, write); err != nil {
-		return err
-	}
-	if err := h.Repo.close(e, journal.Done); err != nil {
-		h.notice("the journal's entry %s stays open: %v", e.ID, err)
 	}
 	return nil
 }

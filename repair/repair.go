@@ -26,6 +26,7 @@ type Repo struct {
 	FS      vfs.FS
 	Journal *journal.Journal
 	GitDir  string // the common dir: what the journal calls the repository
+	Loose   string // the folder of loose objects
 	Format  oid.Format
 	// Objects opens the object database as it is at the moment. It is asked anew for each store.
 	Objects func() (Objects, error)
@@ -130,9 +131,10 @@ func (r *Repo) step(word string) {
 
 // decision is the right cached peel of one object.
 type decision struct {
-	known  bool   // false: it can't be told, so the cache is left as it is
-	peel   oid.ID // zero: none
-	absent bool   // none because an object of the chain is absent
+	known   bool   // false: it can't be told, so the cache is left as it is
+	peel    oid.ID // zero: none
+	absent  bool   // none because an object of the chain is absent
+	corrupt bool   // none because the tag is corrupt
 }
 
 // subject is a ref of which the peel is to be decided.
@@ -169,7 +171,7 @@ func (r *Repo) judged(ctx context.Context, refs []subject) (out []decision, err 
 		case peel.Sound:
 			d.peel = v.Peel
 		case peel.Corrupt:
-			d.absent = v.Fault.Why == peel.TargetMissing
+			d.corrupt, d.absent = true, v.Fault.Why == peel.TargetMissing
 		default:
 			d.known = false
 		}

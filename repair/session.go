@@ -14,6 +14,7 @@ import (
 	"refaudit/internal/lockfile"
 	"refaudit/internal/vfs"
 	"refaudit/oid"
+	"refaudit/repo"
 	"refaudit/scan"
 )
 
@@ -88,12 +89,15 @@ type store struct {
 	prefix  string // before the names of refs in findings: "worktrees/<id>/"
 	packed  *Packed
 	stack   *Stack
+	refs    refStore // where refs are deleted
 	wanted  []Wanted
+	doomed  []Wanted // refs of corrupt tags that are to be deleted
 	causes  map[finding.RefName]finding.Cause
 	whole   bool   // faults of the file as a whole are among the findings
 	damage  string // why it is not touched
 	pending bool   // there is something that an earlier repair has left
 	out     *Outcome
+	dropped *Outcome
 	blocked blockage
 	moved   bool // some of what was wanted has changed meanwhile
 }
@@ -120,6 +124,9 @@ func Fix(ctx context.Context, target *scan.Target, policy *scan.Policy, o Option
 	if o.StaleLocks && !o.DryRun {
 		s.removeStale(ctx)
 	}
+	if o.Rebuild {
+		return s.res, s.rebuild(ctx)
+	}
 	if err := s.scan(ctx); err != nil {
 		return s.res, err
 	}
@@ -139,46 +146,58 @@ func (s *session) open() (err error) {
 		return err
 	}
 	r := s.target.Repo
-	if r.Refs.Backend != "reftable" {
-		label := "packed-refs"
-		if r.Refs.Dir != r.CommonDir {
-			label = filepath.Join(r.Refs.Dir, label)
-		}
-		s.add(&store{label: label, packed: &Packed{Repo: s.repo, Path: filepath.Join(r.Refs.Dir, "packed-refs"), Label: label}})
-		return nil
-	}
 	trees, err := r.Worktrees()
 	if err != nil {
 		return err
 	}
-	for _, w := range trees {
-		st := &store{label: "reftable"}
-		if !w.Main() {
-			st.prefix = "worktrees/" + w.ID + "/"
-			st.label = st.prefix + "reftable"
+	for i := range trees {
+		st := &store{causes: map[finding.RefName]finding.Cause{}}
+		if !trees[i].Main() {
+			st.prefix = "worktrees/" + trees[i].ID + "/"
 		}
-		dir := filepath.Join(w.RefDir, "reftable")
-		if r.Refs.Payload {
-			st.label = dir
+		if r.Refs.Backend == "reftable" {
+			s.openStack(st, &trees[i])
+		} else {
+			s.openFiles(st, &trees[i])
 		}
-		if _, err := s.o.FS.Lstat(dir); vfs.Missing(err) && !w.Main() {
-			continue
+		if st.refs != nil {
+			s.stores = append(s.stores, st)
 		}
-		st.stack = &Stack{Repo: s.repo, Dir: dir, Label: st.label}
-		s.add(st)
 	}
 	return nil
 }
 
-func (s *session) add(st *store) {
-	st.causes = map[finding.RefName]finding.Cause{}
-	s.stores = append(s.stores, st)
+func (s *session) openFiles(st *store, w *repo.Worktree) {
+	st.refs = &Loose{Repo: s.repo, Dir: w.RefDir}
+	if st.label = st.prefix + "refs"; !w.Main() {
+		return
+	}
+	st.label = "packed-refs"
+	path := filepath.Join(w.RefDir, st.label)
+	if s.target.Repo.Refs.Payload {
+		st.label = path
+	}
+	if _, err := s.o.FS.Lstat(path); !vfs.Missing(err) {
+		st.packed = &Packed{Repo: s.repo, Path: path, Label: st.label}
+	}
+}
+
+func (s *session) openStack(st *store, w *repo.Worktree) {
+	dir := filepath.Join(w.RefDir, "reftable")
+	if st.label = st.prefix + "reftable"; s.target.Repo.Refs.Payload {
+		st.label = dir
+	}
+	if _, err := s.o.FS.Lstat(dir); vfs.Missing(err) && !w.Main() {
+		return // a worktree without refs of its own
+	}
+	st.stack = &Stack{Repo: s.repo, Dir: dir, Label: st.label}
+	st.refs = st.stack
 }
 
 // newRepo gathers the settings that matter to a repair.
 func newRepo(target *scan.Target, o Options) (*Repo, error) {
 	r := target.Repo
-	out := &Repo{FS: o.FS, Journal: o.Journal, GitDir: r.CommonDir, Format: r.Format, Root: os.Geteuid() == 0}
+	out := &Repo{FS: o.FS, Journal: o.Journal, GitDir: r.CommonDir, Loose: r.ObjectDir, Format: r.Format, Root: os.Geteuid() == 0}
 	out.Objects = func() (Objects, error) {
 		db, err := target.Objects(o.Scan.Workers)
 		if err != nil {
@@ -267,6 +286,9 @@ func (s *session) plan() error {
 		case finding.RefsDirShared:
 			unknowable = "its refs lie outside the repository, where others may use them too"
 		}
+		if st := s.dropFrom(f); st != nil {
+			st.doom(f)
+		}
 		st := s.storeOf(f)
 		if st == nil {
 			continue
@@ -282,6 +304,7 @@ func (s *session) plan() error {
 		}
 	}
 	for _, st := range s.stores {
+		st.spare()
 		if unknowable != "" {
 			st.damage = unknowable
 		}
@@ -316,8 +339,15 @@ func (st *store) want(f *finding.Finding) {
 
 // pending tells whether an earlier repair, or a git that died, has left something in a store.
 func (s *session) pending(st *store) (bool, error) {
-	if st.stack != nil {
-		open, err := s.repo.openEntries(st.stack.Dir)
+	dir := ""
+	switch r := st.refs.(type) {
+	case *Stack:
+		dir = r.Dir
+	case *Loose:
+		dir = r.Dir
+	}
+	open, err := s.repo.openEntries(dir)
+	if len(open) > 0 || err != nil || st.packed == nil {
 		return len(open) > 0, err
 	}
 	where, err := lockfile.Resolve(s.o.FS, st.packed.Path)
@@ -327,13 +357,13 @@ func (s *session) pending(st *store) (bool, error) {
 	if _, err := s.o.FS.Lstat(where + ".new"); err == nil {
 		return true, nil
 	}
-	open, err := s.repo.openEntries(where)
+	open, err = s.repo.openEntries(where)
 	return len(open) > 0, err
 }
 
 // todo tells whether anything is to be done to a store, its pending things aside.
 func (s *session) todo(st *store) bool {
-	return len(st.wanted) > 0 || st.whole || s.o.Compact && st.stack != nil
+	return len(st.wanted) > 0 || len(st.doomed) > 0 || st.whole || s.o.Compact && st.stack != nil
 }
 
 func (s *session) brake() Brake { return Brake{Tags: s.audit.Peels, Max: s.o.MaxChanges} }
@@ -410,7 +440,11 @@ func (s *session) refuseAll(err error) {
 // planOf says what would be done to a store, without a lock.
 func (s *session) planOf(ctx context.Context, st *store) ([]Done, error) {
 	var done []Done
+	for _, w := range st.doomed {
+		done = append(done, Done{Change: st.outward(Change{Ref: w.Ref, ID: w.ID, OID: w.OID, Before: w.Cached, Action: dropAction}), File: st.label})
+	}
 	switch {
+	case len(st.wanted) == 0 && !st.whole && !(s.o.Compact && st.stack != nil):
 	case st.packed != nil && (s.o.DryRun || s.o.Confirm != nil || st.whole):
 		p, err := st.packed.Plan(ctx, st.wanted, s.o.structure(), s.brake())
 		if err != nil {
@@ -432,10 +466,12 @@ func (s *session) planOf(ctx context.Context, st *store) ([]Done, error) {
 			done = append(done, Done{Change: st.outward(c), File: st.label})
 		}
 	default: // the audit has just said what is wrong
+		var peels []Done
 		for _, w := range st.wanted {
-			done = append(done, Done{Change: st.outward(Change{Ref: w.Ref, ID: w.ID, OID: w.OID, Before: w.Cached}), File: st.label})
+			peels = append(peels, Done{Change: st.outward(Change{Ref: w.Ref, ID: w.ID, OID: w.OID, Before: w.Cached}), File: st.label})
 		}
-		s.expect(st, done)
+		s.expect(st, peels)
+		done = append(done, peels...)
 	}
 	return done, nil
 }

@@ -36,28 +36,56 @@ func (s *session) apply(ctx context.Context, st *store) {
 	if st.blocked != free || st.damage != "" || !s.todo(st) && !st.pending {
 		return
 	}
-	var err error
-	switch {
-	case st.packed != nil:
-		structure := Structure{}
-		if s.todo(st) {
-			structure = s.o.structure()
-		}
-		st.out, err = st.packed.Fix(ctx, st.wanted, structure, s.brake())
-	case s.o.Compact:
-		st.out, err = st.stack.Compact(ctx, s.o.Selection, s.brake())
-	default:
-		st.out, err = st.stack.Fix(ctx, st.wanted, s.brake())
+	if l, ok := st.refs.(*Loose); ok && st.pending {
+		notices, err := l.settle(ctx)
+		s.res.Notices = append(s.res.Notices, notices...)
+		s.failed(st, err)
 	}
-	s.res.Notices = append(s.res.Notices, st.out.Notices...)
-	for _, c := range st.out.Changes {
-		s.res.Done = append(s.res.Done, Done{Change: st.outward(c), File: st.label, Applied: true, Journal: st.out.Journal})
+	if len(st.doomed) > 0 && st.blocked == free {
+		out, err := st.refs.Drop(ctx, st.doomed, s.brake())
+		st.dropped = out
+		s.note(st, out)
+		s.failed(st, err)
+	}
+	if st.blocked == free {
+		out, err := s.mend(ctx, st)
+		st.out = out
+		s.note(st, out)
+		s.failed(st, err)
+	}
+}
+
+// mend gives the store's records their right peels.
+func (s *session) mend(ctx context.Context, st *store) (*Outcome, error) {
+	peels := len(st.wanted) > 0 || st.whole
+	switch {
+	case st.packed != nil && peels:
+		return st.packed.Fix(ctx, st.wanted, s.o.structure(), s.brake())
+	case st.packed != nil && st.pending:
+		return st.packed.Fix(ctx, nil, Structure{}, s.brake())
+	case st.stack != nil && s.o.Compact:
+		return st.stack.Compact(ctx, s.o.Selection, s.brake())
+	case st.stack != nil && (peels || st.pending):
+		return st.stack.Fix(ctx, st.wanted, s.brake())
+	}
+	return &Outcome{}, nil
+}
+
+// note passes on what was done to a store.
+func (s *session) note(st *store, out *Outcome) {
+	s.res.Notices = append(s.res.Notices, out.Notices...)
+	for _, c := range out.Changes {
+		s.res.Done = append(s.res.Done, Done{Change: st.outward(c), File: st.label, Applied: true, Journal: out.Journal})
 		s.warnOfCause(st, c)
 	}
-	for _, l := range st.out.Left {
+	for _, l := range out.Left {
 		s.res.Notices = append(s.res.Notices, fmt.Sprintf("%s: %s%s is left: %s", st.label, st.prefix, l.Ref, l.Reason))
 	}
-	st.moved = len(st.out.Left) > 0
+	st.moved = st.moved || len(out.Left) > 0
+}
+
+// failed notes an error. What only an earlier repair has left is worth no more than a notice where the lock is held.
+func (s *session) failed(st *store, err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, lockfile.ErrHeld) && !s.todo(st):
@@ -88,7 +116,7 @@ func (s *session) warnOfCause(st *store, c Change) {
 func (s *session) account(ctx context.Context) error {
 	again := false
 	for _, st := range s.stores {
-		again = again || st.out != nil && (st.out.Structure || st.moved || st.blocked != free && len(st.out.Changes) > 0)
+		again = again || st.dropped != nil || st.moved || st.out != nil && (st.out.Structure || st.blocked != free && len(st.out.Changes) > 0)
 	}
 	if again && ctx.Err() == nil {
 		if err := s.scan(ctx); err != nil {
@@ -111,7 +139,7 @@ func (s *session) blocks(st *store, f *finding.Finding) bool {
 	if !s.wants(f) && !(st.packed != nil && mendable[f.ID] && f.Fixable) {
 		return false
 	}
-	if st.blocked == free && st.moved && st.out.Journal == "" {
+	if st.blocked == free && st.moved && st.out != nil && st.out.Journal == "" {
 		s.block(st, &Refused{Store: st.label, Reason: "what was to be mended has changed meanwhile; run fix again"})
 	}
 	return st.blocked == held || st.blocked == refused

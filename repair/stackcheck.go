@@ -77,7 +77,7 @@ func holds(t *reftable.Table, e *journal.Entry) error {
 // mendForward puts a table written anew in the place of one that can't be read, or holds other
 // records than it should. What was there before is not brought back: names never return to the list.
 func (s *Stack) mendForward(ctx context.Context, e *journal.Entry) error {
-	if e.Kind != journal.Reftable || len(e.Listed) != 1 || len(e.Gone) > 0 {
+	if e.Kind == journal.TablesList || len(e.Listed) != 1 || len(e.Gone) > 0 {
 		return fmt.Errorf("the journal's entry %s has what is needed to mend it by hand", e.ID)
 	}
 	h := &holding{Stack: s, out: &Outcome{}}
@@ -108,7 +108,7 @@ func (h *holding) replaceTable(ctx context.Context, e *journal.Entry) error {
 	}
 	list := slices.Clone(h.names)
 	list[at] = name
-	again := h.entry(journal.Reftable, e.Undoes)
+	again := h.entry(e.Kind, e.Undoes)
 	again.Made, again.Listed, again.Gone = []string{filepath.Base(temp.Path()), name}, []string{name}, e.Listed
 	again.Records = e.Records
 	if err := h.commit(ctx, again, []publication{{temp, name}}, list, nil); err != nil {
@@ -135,6 +135,22 @@ func recordsOf(records []journal.Record) func(*reftable.Writer) error {
 				return err
 			}
 		}
-		return nil
+		return writeLogs(w, records)
 	}
+}
+
+// writeLogs deletes the logs of refs that go, and brings back those of refs that return, each under its own key.
+func writeLogs(w *reftable.Writer, records []journal.Record) error {
+	for _, r := range records {
+		for _, one := range r.Logs {
+			l := reftable.Log{Name: []byte(r.Ref), UpdateIndex: one.Index, Type: reftable.LogUpdate, Value: one.Value}
+			if r.Deleted {
+				l.Type, l.Value = reftable.LogDeletion, nil
+			}
+			if err := w.AddLog(&l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

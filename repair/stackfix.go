@@ -109,7 +109,12 @@ func (r *Repo) perm(like vfs.Info) lockfile.Perm {
 // Fix gives records their right peels in one new table on top of the stack. What is not as it
 // was when it was wanted is left.
 func (s *Stack) Fix(ctx context.Context, wanted []Wanted, brake Brake) (*Outcome, error) {
-	out, err := s.hold(ctx, func(h *holding) error { return h.set(ctx, wanted, s.Repo.judged, brake, "") })
+	return s.verified(ctx, func(h *holding) error { return h.set(ctx, wanted, s.Repo.judged, brake, "") })
+}
+
+// verified is hold with a look at what was written, when the lock is free again.
+func (s *Stack) verified(ctx context.Context, fn func(*holding) error) (*Outcome, error) {
+	out, err := s.hold(ctx, fn)
 	if err != nil {
 		return out, err
 	}
@@ -182,17 +187,11 @@ func (h *holding) publish(ctx context.Context, changes []Change, undoes string) 
 	if err != nil {
 		return err
 	}
-	name := tableName(index, index)
 	e := h.entry(journal.Reftable, undoes)
 	for _, c := range changes {
 		e.Records = append(e.Records, journal.Record{Ref: c.Ref, ID: c.ID, OID: c.OID, Before: c.Before, After: c.After, Index: index})
 	}
-	temp, err := h.writeTable(name, h.stack.infos[len(h.stack.infos)-1], recordsOf(e.Records), reftable.Options{Min: index, Max: index})
-	if err != nil {
-		return err
-	}
-	e.Made, e.Listed = []string{filepath.Base(temp.Path()), name}, []string{name}
-	return h.commit(ctx, e, []publication{{temp, name}}, append(slices.Clone(h.names), name), changes)
+	return h.add(ctx, e, index, changes)
 }
 
 func (h *holding) entry(kind journal.Kind, undoes string) *journal.Entry {

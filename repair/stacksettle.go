@@ -56,8 +56,13 @@ func (h *holding) happened(e *journal.Entry) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		asBefore := found && r.value == rec.OID && r.peel == rec.Before
-		if asBefore && (rec.Before != rec.After || rec.Deleted) {
+		there := found && r.value == rec.OID
+		switch {
+		case e.Kind == journal.Refs && !rec.Deleted: // it was to be brought back
+			if !there {
+				return false, nil
+			}
+		case there && r.peel == rec.Before && (rec.Before != rec.After || rec.Deleted):
 			return false, nil
 		}
 	}

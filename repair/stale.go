@@ -39,16 +39,15 @@ func (s *session) removeStale(ctx context.Context) {
 // lockable are the files of the ref stores that have locks now.
 func (s *session) lockable() (paths []string) {
 	for _, st := range s.stores {
-		switch {
-		case st.stack != nil:
-			paths = append(paths, s.locksIn(st.stack.Dir, false)...)
-		default:
-			if path, err := lockfile.Resolve(s.o.FS, st.packed.Path); err == nil {
+		switch r := st.refs.(type) {
+		case *Stack:
+			paths = append(paths, s.locksIn(r.Dir, false)...)
+		case *Loose:
+			if path, err := lockfile.Resolve(s.o.FS, filepath.Join(r.Dir, "packed-refs")); err == nil && st.prefix == "" {
 				paths = append(paths, path)
 			}
-			dir := filepath.Dir(st.packed.Path)
-			paths = append(paths, filepath.Join(dir, "HEAD"))
-			paths = append(paths, s.locksIn(filepath.Join(dir, "refs"), true)...)
+			paths = append(paths, filepath.Join(r.Dir, "HEAD"))
+			paths = append(paths, s.locksIn(filepath.Join(r.Dir, "refs"), true)...)
 		}
 	}
 	return paths

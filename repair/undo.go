@@ -34,6 +34,8 @@ func (r *Repo) Undo(ctx context.Context, e *journal.Entry) (*Outcome, error) {
 		out, err = (&Packed{Repo: r, Path: e.Store, Label: store}).undo(ctx, e)
 	case journal.Reftable:
 		out, err = (&Stack{Repo: r, Dir: e.Store, Label: store}).undo(ctx, e)
+	case journal.Refs:
+		out, err = r.refStore(e).bringBack(ctx, e)
 	default:
 		err = &Refused{Store: store, Reason: fmt.Sprintf("a repair of kind %s can't be taken back", e.Kind)}
 	}
@@ -51,6 +53,9 @@ func (r *Repo) Undo(ctx context.Context, e *journal.Entry) (*Outcome, error) {
 
 // label is how findings call a store.
 func (r *Repo) label(store string) string {
+	if store == r.GitDir {
+		return "refs"
+	}
 	if rel, err := filepath.Rel(r.GitDir, store); err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
 		return filepath.ToSlash(rel)
 	}
@@ -89,16 +94,12 @@ func (s *Stack) undo(ctx context.Context, e *journal.Entry) (*Outcome, error) {
 		return s.rewriteBack(ctx, e)
 	}
 	wanted, decide := reversed(e)
-	out, err := s.hold(ctx, func(h *holding) error {
+	return s.verified(ctx, func(h *holding) error {
 		if err := h.Repo.settled(e); err != nil {
 			return err
 		}
 		return h.set(ctx, wanted, decide, Brake{}, e.ID)
 	})
-	if err != nil {
-		return out, err
-	}
-	return out, s.verify(ctx, out)
 }
 
 func (p *Packed) undo(ctx context.Context, e *journal.Entry) (*Outcome, error) {

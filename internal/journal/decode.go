@@ -137,5 +137,11 @@ func (l *recordLine) record(f oid.Format) (Record, error) {
 	if l.Object != nil {
 		r.Object = append([]byte{}, *l.Object...)
 	}
+	if l.Log != nil {
+		r.Log = append([]byte{}, *l.Log...)
+	}
+	for _, one := range l.Logs {
+		r.Logs = append(r.Logs, Log{one.Index, append([]byte{}, one.Value...)})
+	}
 	return r, nil
 }

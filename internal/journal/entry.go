@@ -61,6 +61,14 @@ type Record struct {
 	Deleted bool       // the reference goes away
 	Object  []byte     // of a deleted tag: its content, if it could be read
 	Index   uint64     // of a reftable: the update index of the record mended
+	Log     []byte     // of a deleted ref file: its reflog
+	Logs    []Log      // of a ref deleted from a reftable: its reflog, the newest first
+}
+
+// Log is one log record of a reftable.
+type Log struct {
+	Index uint64
+	Value []byte // all behind the key
 }
 
 // Piece is one part of the file as it was: Len bytes that stand at At in the file as it will be, or Text.
@@ -137,6 +145,13 @@ type recordLine struct {
 	Deleted bool       `json:"deleted,omitempty"`
 	Object  *text      `json:"object,omitempty"`
 	Index   uint64     `json:"update_index,omitempty"`
+	Log     *text      `json:"log,omitempty"`
+	Logs    []logLine  `json:"logs,omitempty"`
+}
+
+type logLine struct {
+	Index uint64 `json:"update_index"`
+	Value text   `json:"value"`
 }
 
 type pieceLine struct {
@@ -238,6 +253,12 @@ func (e *Entry) encode() []byte {
 		l := recordLine{Ref: text(r.Ref), Why: r.ID, OID: r.OID, Before: r.Before, After: r.After, Deleted: r.Deleted, Index: r.Index}
 		if r.Object != nil {
 			l.Object = (*text)(&r.Object)
+		}
+		if r.Log != nil {
+			l.Log = (*text)(&r.Log)
+		}
+		for _, one := range r.Logs {
+			l.Logs = append(l.Logs, logLine{one.Index, one.Value})
 		}
 		line(l)
 	}

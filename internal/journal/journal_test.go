@@ -30,7 +30,8 @@ func entry() *Entry {
 		Before: wholeOf(before), After: wholeOf(after), Made: []string{"packed-refs.new"},
 		Records: []Record{
 			{Ref: "refs/tags/v1", ID: finding.PeelMismatch, OID: one, Before: two, After: one},
-			{Ref: "refs/tags/\xfe", OID: one, Deleted: true, Object: []byte("object\x00\xff"), Index: 1 << 60},
+			{Ref: "refs/tags/\xfe", OID: one, Deleted: true, Object: []byte("object\x00\xff"), Index: 1 << 60,
+				Log: []byte("old new A <a@x> 1 +0000\n"), Logs: []Log{{1 << 63, []byte("\x00\xff")}, {1, []byte{}}}},
 			{Ref: "refs/tags/v2", OID: two, Object: []byte{}},
 		},
 		Pieces: []Piece{{At: 0, Len: 7}, {Text: []byte("old\n")}, {At: 13, Len: 5}},
