@@ -90,7 +90,7 @@ var uses = []use{
 	{"unsafe", "internal/vfs", "", "a mapping on Windows"},
 	{"C", "", "", "the program is pure Go"},
 	{"net/url", "internal/remote", "*", "judges URLs"},
-	{"net/...", "", "*", "git talks to servers, we do not"},
+	{"net/...", "internal/gittest", "*", "git talks to servers, we do not; a web server for tests"},
 	{"log", "", "", "zap does this"},
 	{"log/slog", "", "", "zap does this"},
 	{"os", "alternates alternates/usage odb internal/refstore repo scan repair internal/vfs internal/lockfile internal/journal internal/crashfs internal/gitconfig internal/fleet internal/hook internal/remote internal/remotehelper internal/gittest internal/archtest cmd/refaudit", "*", "codecs and rules open no files"},
@@ -110,6 +110,7 @@ var leaves = []leave{
 	{"internal/vfs", "*", "the one door"},
 	{"internal/crashfs", "*", "puts what survived a crash on a disk, for git to look at; tests only"},
 	{"internal/gittest", "*", "makes repositories; tests only"},
+	{"internal/hook/install.go", "CreateTemp Link MkdirAll Remove Rename", "a hook is a script of the owner's, put beside the repository on his order; it is no part of the refs"},
 	{"cmd/refaudit/common.go", "CreateTemp Rename Remove", "-o FILE is the user's own file: written beside its place, then renamed"},
 }
 
