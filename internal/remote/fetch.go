@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"strconv"
-	"strings"
 
 	"refaudit/oid"
 )
@@ -19,6 +18,7 @@ type FetchOptions struct {
 	Refetch        bool
 	Filter         string
 	Family         string // ipv4, ipv6 or ""
+	KeepPack       bool   // however few the objects are
 	Progress       bool
 	Verbosity      int // 1 is normal
 }
@@ -26,9 +26,13 @@ type FetchOptions struct {
 // Fetch brings objects, and all that they lead to, into a scratch repository. Nothing but objects
 // and the file shallow changes there.
 func (r *Remote) Fetch(ctx context.Context, s *Scratch, ids []oid.ID, o FetchOptions) error {
-	args := []string{"--git-dir=" + s.Dir, "fetch", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
-		"--no-recurse-submodules", "--no-prune", "--no-write-commit-graph"}
-	args = append(args, r.talk(ctx, o)...)
+	var args []string
+	if o.KeepPack {
+		args = append(args, "-c", "fetch.unpackLimit=1")
+	}
+	args = append(args, "--git-dir="+s.Dir, "fetch", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
+		"--no-recurse-submodules", "--no-prune", "--no-write-commit-graph")
+	args = append(args, o.talk()...)
 	option := func(name, value string) { args = append(args, name+"="+value) }
 	if o.Depth > 0 {
 		option("--depth", strconv.Itoa(o.Depth))
@@ -62,35 +66,14 @@ func (r *Remote) Fetch(ctx context.Context, s *Scratch, ids []oid.ID, o FetchOpt
 	return r.run(ctx, child{env: r.scratch, args: args, stdin: &in})
 }
 
-// talk are the options for how much git says. Its table of refs would speak of ids and FETCH_HEAD:
-// nobody asked for those.
-func (r *Remote) talk(ctx context.Context, o FetchOptions) []string {
-	var args []string
-	if o.Verbosity > 1 {
-		for range min(o.Verbosity-1, 5) {
-			args = append(args, "-v")
-		}
+// talk are the options for how much git says.
+func (o *FetchOptions) talk() []string {
+	if !o.Progress {
+		return []string{"--no-progress", "-q"}
 	}
-	switch {
-	case !o.Progress:
-		return append(args, "--no-progress", "-q")
-	case r.atLeast(ctx, 2, 41):
-		return append(args, "--progress", "--porcelain")
+	args := []string{"--progress"}
+	for range min(o.Verbosity-1, 5) {
+		args = append(args, "-v")
 	}
-	return append(args, "--progress")
-}
-
-// atLeast tells whether the git program is of some version or a later one.
-func (r *Remote) atLeast(ctx context.Context, major, minor int) bool {
-	out, err := r.output(ctx, r.scratch, "version")
-	if err != nil {
-		return false
-	}
-	parts := strings.SplitN(strings.TrimPrefix(string(out), "git version "), ".", 3)
-	if len(parts) < 2 {
-		return false
-	}
-	a, err1 := strconv.Atoi(parts[0])
-	b, err2 := strconv.Atoi(parts[1])
-	return err1 == nil && err2 == nil && (a > major || a == major && b >= minor)
+	return args
 }
