@@ -89,7 +89,7 @@ var uses = []use{
 	{"syscall", "repo internal/vfs internal/lockfile internal/gittest internal/remote cmd/refaudit repair", "*", "signals and process groups; access(2) and devices in the discovery of a repository"},
 	{"unsafe", "internal/vfs", "", "a mapping on Windows"},
 	{"C", "", "", "the program is pure Go"},
-	{"net/url", "internal/remote", "*", "judges URLs"},
+	{"net/url", "internal/remote reports", "*", "the syntax of URLs, nothing else"},
 	{"net/...", "internal/gittest", "*", "git talks to servers, we do not; a web server for tests"},
 	{"log", "", "", "zap does this"},
 	{"log/slog", "", "", "zap does this"},
