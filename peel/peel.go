@@ -330,3 +330,13 @@ func (j *Judge) OnChain(h Handle, id oid.ID) bool {
 	}
 	return false
 }
+
+// Depth is how many tags the chain from h has, h counted, at most limit.
+func (j *Judge) Depth(h Handle, limit int) int {
+	n := 0
+	for n < limit && h >= 0 && j.isTag(h) {
+		n++
+		h = j.nodes[h].next
+	}
+	return n
+}

@@ -194,9 +194,12 @@ func TestAChainTenThousandDeep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, h := range hs {
+	for i, h := range hs {
 		if v := j.Verdict(h); v.State != Sound || v.Peel != id(0) {
 			t.Errorf("%+v", v)
+		}
+		if d := j.Depth(h, 20_000); d != []int{10_000, 5_000}[i] || j.Depth(h, 10) != 10 {
+			t.Errorf("depth %d", d)
 		}
 	}
 }

@@ -15,22 +15,28 @@ func (r *Repo) Hooks(event string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := r.Config.Path("core.hooksPath")
+	dir, err := r.HooksDir()
 	if err != nil {
 		return nil, err
-	}
-	switch {
-	case dir == "":
-		dir = joinPath(r.CommonDir, "hooks")
-	case r.WorkTree != "":
-		dir = joinPath(r.WorkTree, dir)
-	default:
-		dir = joinPath(r.GitDir, dir)
 	}
 	if script := joinPath(dir, event); vfs.Enter(script) == nil {
 		names = append(names, script)
 	}
 	return names, nil
+}
+
+// HooksDir is the folder in which git looks for hooks: core.hooksPath, or hooks/. It need not exist.
+func (r *Repo) HooksDir() (string, error) {
+	dir, err := r.Config.Path("core.hooksPath")
+	switch {
+	case err != nil:
+		return "", err
+	case dir == "":
+		return joinPath(r.CommonDir, "hooks"), nil
+	case r.WorkTree != "":
+		return joinPath(r.WorkTree, dir), nil
+	}
+	return joinPath(r.GitDir, dir), nil
 }
 
 // configuredHooks are the ones of hook.<name>.event, unless hook.<name>.enabled or

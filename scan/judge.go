@@ -169,22 +169,13 @@ func (l *look) judgeText(base *finding.Finding, r *record) error {
 		}
 	}
 	short, ok := bytes.CutPrefix([]byte(base.Ref), tagsPrefix)
-	name, named := tagName(text)
+	name, named := tagtext.Name(text)
 	if !ok || !named || bytes.Equal(name, short) {
 		return nil
 	}
 	f.ID, f.Severity = finding.TagNameMismatch, finding.Default(finding.TagNameMismatch)
 	f.Message = fmt.Sprintf("is tag %v, whose own name is %q", f.OID, name)
 	return l.add(&f, r)
-}
-
-// tagName is a tag's own name: what stands on its third line.
-func tagName(text []byte) (name []byte, ok bool) {
-	for range 2 {
-		_, text, _ = bytes.Cut(text, []byte("\n"))
-	}
-	name, _, _ = bytes.Cut(text, []byte("\n"))
-	return bytes.CutPrefix(name, []byte("tag "))
 }
 
 // findCause tells how a wrong peel came about, where more can be told than the value shows.

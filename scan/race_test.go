@@ -33,7 +33,9 @@ func TestWritersMakeNoFalseFindings(t *testing.T) {
 					}
 				})
 			}
-			git := func(args ...string) { r.Try(append([]string{"-c", "gc.auto=0", "-c", "reftable.lockTimeout=5000"}, args...)...) }
+			git := func(args ...string) {
+				r.Try(append([]string{"-c", "gc.auto=0", "-c", "reftable.lockTimeout=5000"}, args...)...)
+			}
 			write(func(i int) {
 				tag := fmt.Sprintf("t%d", i%5)
 				git("tag", "-f", "-a", "-m", fmt.Sprint(i), tag, b)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"refaudit/finding"
+	"refaudit/internal/tagtext"
 	"refaudit/internal/vfs"
 	"refaudit/odb"
 	"refaudit/oid"
@@ -178,7 +179,7 @@ func (j *advertisedJudge) name() error {
 	if err != nil || kind != oid.Tag {
 		return nil // its first lines could be read, and count
 	}
-	name, ok := tagName(text)
+	name, ok := tagtext.Name(text)
 	if !ok || bytes.Equal(name, short) {
 		return nil
 	}

@@ -58,6 +58,7 @@ func newApp(e env) *cli.App {
 			undoCommand(e),
 			sizeCommand(e),
 			dumpCommand(e),
+			hookCommand(e),
 			explainCommand(e),
 		},
 		Action: func(c *cli.Context) error {

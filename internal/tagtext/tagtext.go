@@ -218,3 +218,12 @@ func isZone(b []byte) bool {
 	}
 	return true
 }
+
+// Name is a tag's own name: what stands on its third line.
+func Name(text []byte) (name []byte, ok bool) {
+	for range 2 {
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+	}
+	name, _, _ = bytes.Cut(text, []byte("\n"))
+	return bytes.CutPrefix(name, []byte("tag "))
+}
