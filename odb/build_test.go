@@ -109,11 +109,16 @@ func delta(base, target []byte) []byte {
 // write finishes the pack and its index under dir/pack.
 func (b *builder) write(t testing.TB, dir, name string, version int) {
 	t.Helper()
-	pack := b.pack.Bytes()
+	pack, idx := b.files(version)
+	put(t, dir, name+".pack", pack)
+	put(t, dir, name+".idx", idx)
+}
+
+func (b *builder) files(version int) (pack, idx []byte) {
+	pack = b.pack.Bytes()
 	binary.BigEndian.PutUint32(pack[8:], uint32(len(b.rows)))
 	pack = append(pack, hashed(b.f, pack)...)
-	put(t, dir, name+".pack", pack)
-	put(t, dir, name+".idx", b.index(version, pack[len(pack)-b.f.Size():]))
+	return pack, b.index(version, pack[len(pack)-b.f.Size():])
 }
 
 func (b *builder) index(version int, packHash []byte) []byte {
@@ -201,13 +206,18 @@ func open(t testing.TB, dir string, f oid.Format) *DB {
 	return db
 }
 
-func lookOne(t testing.TB, db *DB, id oid.ID) oid.Fact {
+func lookAll(t testing.TB, db *DB, ids []oid.ID) []oid.Fact {
 	t.Helper()
-	out := make([]oid.Fact, 1)
-	if err := db.Look(context.Background(), []oid.ID{id}, out); err != nil {
+	out := make([]oid.Fact, len(ids))
+	if err := db.Look(context.Background(), ids, out); err != nil {
 		t.Fatal(err)
 	}
-	return out[0]
+	return out
+}
+
+func lookOne(t testing.TB, db *DB, id oid.ID) oid.Fact {
+	t.Helper()
+	return lookAll(t, db, []oid.ID{id})[0]
 }
 
 // isDamaged tells what peel is told: the object's bytes are wrong.

@@ -156,12 +156,13 @@ func TestADamagedIndexIsNoAbsence(t *testing.T) {
 			}
 			idx := filepath.Join(dir, "pack", "pack-x.idx")
 			sound, _ := os.ReadFile(idx)
-			for at := range sound {
+			ask := append(ids, absent)
+			for at := 0; at < len(sound); at += 1 + at%7 {
 				os.WriteFile(idx, sound, 0o644)
 				flip(t, idx, at)
 				db := open(t, dir, f)
-				for _, id := range append(ids, absent) {
-					got := lookOne(t, db, id)
+				for i, got := range lookAll(t, db, ask) {
+					id := ask[i]
 					switch {
 					case got.State == oid.Absent:
 						t.Fatalf("%v v%d, byte %d: %v is absent", f, version, at, id)
@@ -203,12 +204,13 @@ func TestADamagedPackGivesNoWrongTarget(t *testing.T) {
 		pack := filepath.Join(dir, "pack", "pack-x.pack")
 		sound, _ := os.ReadFile(pack)
 		damaged := 0
-		for at := range sound {
+		ids := sortedKeys(facts)
+		for at := 0; at < len(sound); at += 1 + at%3 {
 			os.WriteFile(pack, sound, 0o644)
 			flip(t, pack, at)
 			db := open(t, dir, f)
-			for id, want := range facts {
-				got := lookOne(t, db, id)
+			for i, got := range lookAll(t, db, ids) {
+				id, want := ids[i], facts[ids[i]]
 				if got.State == oid.Present && got.Kind != oid.Tag { // its header says so
 					got, _ = db.Confirm(context.Background(), id)
 				}
@@ -220,7 +222,7 @@ func TestADamagedPackGivesNoWrongTarget(t *testing.T) {
 				}
 			}
 		}
-		if damaged < len(sound) {
+		if damaged < len(sound)/3 {
 			t.Errorf("%v: only %d damaged answers of %d bytes", f, damaged, len(sound))
 		}
 	}
@@ -241,11 +243,7 @@ func TestAMultiPackIndexThatIsBadHidesNothing(t *testing.T) {
 			os.WriteFile(midx, sound, 0o644)
 			flip(t, midx, at)
 			db := open(t, r.File("objects"), f)
-			out := make([]oid.Fact, len(ids))
-			if err := db.Look(context.Background(), ids, out); err != nil {
-				t.Fatal(err)
-			}
-			for i, got := range out {
+			for i, got := range lookAll(t, db, ids) {
 				if ids[i] == absent {
 					if got.State != oid.Absent {
 						t.Errorf("%v, byte %d: absent object: %+v", f, at, got)
@@ -310,10 +308,7 @@ func TestPacksMayMoveUnderTheAudit(t *testing.T) {
 		os.Remove(r.File("objects/" + midxFile))
 		check := func(when string) {
 			t.Helper()
-			out := make([]oid.Fact, len(ids))
-			if err := db.Look(context.Background(), ids, out); err != nil {
-				t.Fatal(err)
-			}
+			out := lookAll(t, db, ids)
 			for i := range ids {
 				if out[i] != want[ids[i]] {
 					t.Fatalf("%v, %s: %v: %+v, want %+v", f, when, ids[i], out[i], want[ids[i]])
@@ -394,11 +389,7 @@ func TestAFileThatShrinksUnderTheMap(t *testing.T) {
 		if err := os.Truncate(filepath.Join(dir, "pack", "pack-x."+ext), 0); err != nil {
 			t.Skip(err) // a system that locks what is mapped
 		}
-		out := make([]oid.Fact, len(ids))
-		if err := db.Look(context.Background(), ids, out); err != nil {
-			t.Fatal(err)
-		}
-		for i, got := range out {
+		for i, got := range lookAll(t, db, ids) {
 			if i == 7 {
 				if got.Kind != oid.Blob || got.State != oid.Present {
 					t.Errorf("%s: the object that is loose too: %+v", ext, got)

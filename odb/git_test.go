@@ -67,24 +67,6 @@ func truth(t *testing.T, r *gittest.Repo) map[oid.ID]oid.Fact {
 	return facts
 }
 
-// look opens the repository's objects and asks for ids, in an order that is not theirs.
-func lookAt(t testing.TB, dir string, f oid.Format, ids []oid.ID) []oid.Fact {
-	t.Helper()
-	db, findings, err := Open(filepath.Join(dir, "objects"), f, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	for _, f := range append(findings, db.Problems()...) {
-		t.Errorf("%s %s: %s", f.Pos, f.ID, f.Message)
-	}
-	out := make([]oid.Fact, len(ids))
-	if err := db.Look(context.Background(), ids, out); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
 func sameAsGit(t *testing.T, r *gittest.Repo) {
 	t.Helper()
 	want := truth(t, r)
@@ -92,9 +74,26 @@ func sameAsGit(t *testing.T, r *gittest.Repo) {
 	rand.New(rand.NewPCG(1, 1)).Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	ids = append(ids, ids[0], oid.FromBytes(r.Format, make([]byte, 32)), r.Format.Object("blob", []byte("not there")))
 	want[ids[len(ids)-1]], want[ids[len(ids)-2]] = oid.Fact{State: oid.Absent}, oid.Fact{State: oid.Absent}
-	for i, got := range lookAt(t, r.Path, r.Format, ids) {
+	db, findings, err := Open(r.File("objects"), r.Format, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for i, got := range lookAll(t, db, ids) {
 		if got != want[ids[i]] {
 			t.Fatalf("%v: %+v, git says %+v", ids[i], got, want[ids[i]])
+		}
+	}
+	for _, f := range append(findings, db.Problems()...) {
+		t.Errorf("%s %s: %s", f.Pos, f.ID, f.Message)
+	}
+	for _, id := range ids[:20] {
+		kind, content, err := db.Read(id, 1<<20)
+		if err != nil || kind != want[id].Kind || r.Format.Object(kind.String(), content) != id {
+			t.Errorf("read %v: %v %v", id, kind, err)
+		}
+		if got, err := db.Confirm(context.Background(), id); got != want[id] || err != nil {
+			t.Errorf("confirm %v: %+v %v", id, got, err)
 		}
 	}
 }
@@ -117,6 +116,13 @@ var layouts = map[string]func(r *gittest.Repo){
 		r.GitIn(r.Git("rev-parse", "loose"), "pack-objects", "-q", r.File("objects/pack/pack"))
 		r.Git("tag", "-a", "-m", "loose", "loose2", "v2")
 	},
+	"pool":                                func(r *gittest.Repo) { lend(r, 1) },
+	"pool of a pool, as deep as git goes": func(r *gittest.Repo) { lend(r, 6) },
+	"cruft pack": func(r *gittest.Repo) {
+		r.Git("update-ref", "-d", "refs/tags/v3")
+		r.Git("update-ref", "-d", "refs/tags/v4")
+		r.Git("repack", "-dq", "--cruft")
+	},
 	"midx chain": func(r *gittest.Repo) {
 		for i := range 3 {
 			r.Git("tag", "-a", "-m", "layer", fmt.Sprint("layer", i), "v2")
@@ -137,6 +143,20 @@ func unpack(r *gittest.Repo) {
 	}
 }
 
+// lend moves all packs into a pool, hops away, and makes a few objects of its own.
+func lend(r *gittest.Repo, hops int) {
+	r.Git("repack", "-adq")
+	at := r.File("objects")
+	for i := range hops {
+		pool := r.File(fmt.Sprintf("pool%d/objects", i))
+		os.MkdirAll(filepath.Join(pool, "info"), 0o755)
+		os.WriteFile(filepath.Join(at, "info", "alternates"), []byte("# a pool\n"+pool+"\n"), 0o644)
+		at = pool
+	}
+	os.Rename(r.File("objects/pack"), filepath.Join(at, "pack"))
+	r.Git("tag", "-a", "-m", "own", "own", "v1")
+}
+
 func manyPacks(r *gittest.Repo) {
 	r.Git("repack", "-dq")
 	for i := range 3 {
@@ -151,7 +171,7 @@ func TestEveryLayoutReadsAsInGit(t *testing.T) {
 		for name, layout := range layouts {
 			t.Run(f.String()+"/"+name, func(t *testing.T) {
 				r := gittest.Init(t, gittest.Options{Format: f})
-				history(r, 300)
+				history(r, 120)
 				layout(r)
 				gittest.Unchanged(t, r.Path, func() { sameAsGit(t, r) })
 			})

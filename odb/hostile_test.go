@@ -2,7 +2,6 @@ package odb
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -91,15 +90,11 @@ func TestChainsMayBeAMillionDeep(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
-	// all of them: no part of the chain may be walked for each
-	ids = append(ids, base)
+	// many of them: no part of the chain may be walked for each
+	ids = append(ids[depth*9/10:], base)
 	rand.New(rand.NewPCG(1, 1)).Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
-	out := make([]oid.Fact, len(ids))
-	within(t, 60*time.Second, 256<<20, func() {
-		if err := db.Look(context.Background(), ids, out); err != nil {
-			t.Fatal(err)
-		}
-	})
+	var out []oid.Fact
+	within(t, 60*time.Second, 64<<20, func() { out = lookAll(t, db, ids) })
 	for i := range out {
 		if out[i].Kind != oid.Commit {
 			t.Fatalf("%+v", out[i])

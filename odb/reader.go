@@ -16,9 +16,6 @@ type Reader struct {
 	z     inflate.Inflater
 	way   []uint64
 	delta []byte
-
-	// checked compares zlib's checksums, for callers that don't hash what they get.
-	checked bool
 }
 
 // workLimit is how many bytes the deltas on the way to one object may make together. Some chains
@@ -26,9 +23,9 @@ type Reader struct {
 const workLimit = 1 << 30
 
 // NewReader makes a reader of objects of at most limit bytes that keeps up to cache bytes of bases.
-// It checks zlib's checksums, not the objects' ids.
+// It compares zlib's checksums, but does not hash.
 func NewReader(limit, cache int64) *Reader {
-	return &Reader{limit: uint64(limit), bases: baseCache{limit: int(cache)}, checked: true}
+	return &Reader{limit: uint64(limit), bases: baseCache{limit: int(cache)}}
 }
 
 // Object is the kind and content of the object at off in the pack. The content is valid until the
@@ -128,11 +125,7 @@ func (r *Reader) inflate(p *Pack, off uint64, e *Entry, alloc func(int) []byte) 
 		return nil, p.fault(off, err)
 	}
 	dst := alloc(int(e.Size))
-	run := r.z.Inflate
-	if r.checked {
-		run = r.z.InflateChecked
-	}
-	if _, err := run(dst, src); err != nil {
+	if _, err := r.z.InflateChecked(dst, src); err != nil {
 		return nil, p.fault(off, err)
 	}
 	return dst, nil

@@ -49,7 +49,6 @@ func (r *objectReader) readPacked(p *Pack, off uint64, e *Entry, kind oid.Kind, 
 	case e.Kind.IsDelta():
 		if r.deltas == nil {
 			r.deltas = NewReader(deltaLimit, keptBases)
-			r.deltas.checked = false
 		}
 		_, content, _, err := r.deltas.object(p, off)
 		if err != nil {
@@ -66,7 +65,7 @@ func (r *objectReader) readPacked(p *Pack, off uint64, e *Entry, kind oid.Kind, 
 		return r.stream(z, kind, e.Size, id)
 	}
 	object := r.room(int(e.Size))
-	if _, err := r.z.Inflate(object[looseHeaderMax:], p.body.value[e.Data:]); err != nil {
+	if _, err := r.z.InflateChecked(object[looseHeaderMax:], p.body.value[e.Data:]); err != nil {
 		return oid.Fact{}, err
 	}
 	return r.judge(object, kind, id)
@@ -209,7 +208,7 @@ func (r *objectReader) wholeLoose(f *looseFile, id *oid.ID) (oid.Fact, error) {
 	if err != nil {
 		return oid.Fact{}, err
 	}
-	n, err := r.z.Inflate(object[looseHeaderMax:], src)
+	n, err := r.z.InflateChecked(object[looseHeaderMax:], src)
 	if err != nil {
 		return oid.Fact{}, err
 	}

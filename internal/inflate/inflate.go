@@ -36,32 +36,23 @@ type Inflater struct {
 	litCodes, distCodes codes // what the tables are built from
 }
 
-// Inflate fills dst with what the stream at the start of src holds, which must be exactly
-// len(dst) bytes, and returns how many bytes of src the stream takes, its checksum included.
-// The checksum is not compared: it is for callers that hash what they get.
-func (z *Inflater) Inflate(dst, src []byte) (int, error) {
-	n, err := z.run(dst, src)
-	if err == nil && n < len(dst) {
-		err = ErrShorter
-	}
-	if err == nil && len(src)-z.pos < 4 {
-		err = io.ErrUnexpectedEOF
-	}
-	end := z.pos + 4
-	z.src = nil
-	if err != nil {
-		return 0, err
-	}
-	return end, nil
-}
-
-// InflateChecked is Inflate for callers that don't hash: the stream's checksum is compared too.
+// InflateChecked fills dst with what the stream at the start of src holds, which must be exactly
+// len(dst) bytes and match the stream's checksum. It returns how many bytes of src the stream
+// takes, its checksum included.
 func (z *Inflater) InflateChecked(dst, src []byte) (int, error) {
-	n, err := z.Inflate(dst, src)
-	if err == nil && binary.BigEndian.Uint32(src[n-4:]) != adler32.Checksum(dst) {
+	n, err := z.run(dst, src)
+	z.src = nil
+	switch {
+	case err != nil:
+		return 0, err
+	case n < len(dst):
+		return 0, ErrShorter
+	case len(src)-z.pos < 4:
+		return 0, io.ErrUnexpectedEOF
+	case binary.BigEndian.Uint32(src[z.pos:]) != adler32.Checksum(dst):
 		return 0, ErrChecksum
 	}
-	return n, err
+	return z.pos + 4, nil
 }
 
 // Prefix fills dst with the first bytes of the stream and stops when it is full. It returns how
