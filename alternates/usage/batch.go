@@ -37,6 +37,9 @@ func (k *worker) note(id []byte, tree bool, from uint32) {
 func (k *worker) lookUp() {
 	b := &k.batch
 	size := k.sp.format.Size()
+	for _, s := range k.sp.stores {
+		s.expect(len(b.from))
+	}
 	for _, i := range b.sorted(size) {
 		id := oid.FromBytes(k.sp.format, b.ids[int(i)*size:])
 		kind := oid.Blob

@@ -189,7 +189,7 @@ func (m *measuring) readRefs(ctx context.Context) (err error) {
 	}
 	m.roots = map[string]*roots{}
 	for _, n := range m.names {
-		if m.roots[n], err = resolve(ctx, m.own.db, by[n]); err != nil {
+		if m.roots[n], err = m.view.resolve(by[n]); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
+	"sync/atomic"
 
 	"refaudit/finding"
 	"refaudit/internal/bitmap"
@@ -20,6 +22,10 @@ type pack struct {
 	body   []byte
 	first  uint32 // number of its first object in the store
 	badRev error  // a *finding.Corrupt: its .rev can't be believed
+
+	fan     atomic.Pointer[fan] // nil until many objects are looked for
+	fanOnce sync.Once
+	finds   atomic.Int64
 }
 
 // openPack maps a pack and puts its objects in order, by its .rev if that is right.

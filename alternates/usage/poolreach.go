@@ -13,9 +13,11 @@ import (
 // poolReach is what the refs of a pool reach.
 type poolReach struct {
 	sets     map[*store]bitmap.Set // of the pool's store, and of those that it borrows from itself
-	roots    *roots                // what its refs lead to; nil if it is not known
-	used     map[string]int        // bitmaps that helped
-	unknown  string                // why it is not known; "" if it is
+	tips     *roots                // what its refs lead to, by numbers in its own space; nil if it is not known
+	stores   []*store              // of that space
+	first    []uint32
+	used     map[string]int // bitmaps that helped
+	unknown  string         // why it is not known; "" if it is
 	findings []finding.Finding
 	again    bool // another look at the folders may help
 }
@@ -54,11 +56,11 @@ func (s *Session) walkPool(ctx context.Context, p *folder, refs *poolRefs, bitma
 	if err != nil {
 		return nil, err
 	}
-	roots, err := resolve(ctx, p.db, ids)
+	roots, err := v.resolve(ids)
 	if err != nil {
 		return nil, err
 	}
-	out.roots = roots
+	out.tips, out.stores, out.first = roots, v.stores, v.first
 	w, err := v.all(ctx, roots, bitmaps)
 	if err != nil {
 		return nil, err

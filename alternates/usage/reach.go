@@ -210,9 +210,14 @@ func (b *borrowing) commits(ctx context.Context, commits []uint32) error {
 // allTips tells whether a walk has met every tip of the alternates: then it reaches all that they do.
 func (m *measuring) allTips(w *walk) bool {
 	for _, p := range m.reaches {
-		for kind, ids := range p.roots.ids {
-			for i := range ids {
-				if v, ok := w.sp.find(&ids[i]); !ok || w.hit[kind] == nil || !w.hit[kind].Has(v) {
+		for kind, numbers := range p.tips.numbers {
+			for _, n := range numbers {
+				i := len(p.first) - 1
+				for n < p.first[i] {
+					i--
+				}
+				at := slices.Index(m.view.stores, p.stores[i])
+				if at < 0 || !w.hit[kind].Has(m.view.canon(m.view.first[at]+n-p.first[i])) {
 					return false
 				}
 			}

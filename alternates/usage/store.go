@@ -143,14 +143,17 @@ func (s *store) find(id *oid.ID) (uint32, bool) {
 		}
 		return v, ok
 	case len(s.packs) == 1:
-		p := s.packs[0]
-		i, ok := p.x.Find(id)
-		if !ok {
-			return 0, false
-		}
-		return p.first + p.pos[i], true
+		pos, ok := s.packs[0].find(id)
+		return s.packs[0].first + pos, ok
 	}
 	return s.findLoose(id)
+}
+
+// expect prepares for n more finds, inside a guard.
+func (s *store) expect(n int) {
+	if s.merged == nil && len(s.packs) == 1 {
+		s.packs[0].expect(n)
+	}
 }
 
 func (s *store) findLoose(id *oid.ID) (uint32, bool) {

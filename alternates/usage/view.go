@@ -3,58 +3,10 @@ package usage
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"refaudit/internal/bitmap"
-	"refaudit/odb"
 	"refaudit/oid"
 )
-
-// roots are the objects that refs lead to, by kind; tags are followed, so that what each tag points
-// at is among them.
-type roots struct {
-	ids    [5][]oid.ID // by oid.Kind
-	absent []oid.ID
-	broken []error
-}
-
-// resolve looks at ids, each once, and at what the tags among them point at.
-func resolve(ctx context.Context, db *odb.DB, ids []oid.ID) (*roots, error) {
-	r := &roots{}
-	known := make(map[oid.ID]struct{}, len(ids))
-	var todo []oid.ID
-	add := func(id oid.ID) {
-		if _, ok := known[id]; !ok {
-			known[id] = struct{}{}
-			todo = append(todo, id)
-		}
-	}
-	for _, id := range ids {
-		add(id)
-	}
-	for len(todo) > 0 {
-		now := todo
-		todo = nil
-		facts := make([]oid.Fact, len(now))
-		if err := db.Look(ctx, now, facts); err != nil {
-			return nil, err
-		}
-		for i, f := range facts {
-			switch f.State {
-			case oid.Present:
-				r.ids[f.Kind] = append(r.ids[f.Kind], now[i])
-				if f.Kind == oid.Tag {
-					add(f.Target)
-				}
-			case oid.Absent:
-				r.absent = append(r.absent, now[i])
-			default:
-				r.broken = append(r.broken, fmt.Errorf("object %v: %w", now[i], f.Err))
-			}
-		}
-	}
-	return r, nil
-}
 
 // view is how one repository sees objects: where it looks for them, and what it holds to be the
 // parents of commits.
@@ -77,7 +29,7 @@ func (v *view) newWalk(stop bitmap.Set, cover *coverage, kinds bool) *walk {
 		}
 	}
 	if stop != nil {
-		for k := range w.hit {
+		for k := oid.Commit; k <= oid.Tag; k++ {
 			w.hit[k] = bitmap.NewSet(int(v.size))
 		}
 	}
@@ -90,17 +42,7 @@ func (w *walk) from(ctx context.Context, r *roots) error {
 		w.trouble([]missing{{id, none}}, nil)
 	}
 	w.trouble(nil, r.broken)
-	var numbers [5][]uint32
-	for kind, ids := range r.ids {
-		for i := range ids {
-			if v, ok := w.sp.find(&ids[i]); ok {
-				numbers[kind] = append(numbers[kind], v)
-			} else if ids[i] != w.sp.emptyTree {
-				w.trouble([]missing{{ids[i], none}}, nil)
-			}
-		}
-	}
-	return w.fromNumbers(ctx, &numbers)
+	return w.fromNumbers(ctx, &r.numbers)
 }
 
 // fromNumbers walks all that some objects, by kind, reach.
