@@ -360,3 +360,74 @@ func TestVerifySeesAnEditedPeel(t *testing.T) {
 		}
 	})
 }
+
+// A stack of many tables, with deletions, is read as git reads it.
+func TestStacksOfGitAreMergedAsGitDoes(t *testing.T) {
+	each(t, func(t *testing.T, o gittest.Options) {
+		r := gittest.New(t, o)
+		r.Git("config", "core.logAllRefUpdates", "always")
+		r.ExtraEnv = append(r.ExtraEnv, "GIT_TEST_REFTABLE_AUTOCOMPACTION=false")
+		rnd := rand.New(rand.NewSource(3))
+		ids := []string{r.A, r.B, r.V1, r.V2, strings.Repeat("0", o.Format.HexLen())}
+		for range 12 {
+			var in strings.Builder
+			for i := range 30 {
+				if rnd.Intn(3) == 0 {
+					fmt.Fprintf(&in, "update refs/x/%02d %s\n", i, ids[rnd.Intn(len(ids))])
+				}
+			}
+			r.GitIn(in.String(), "update-ref", "--stdin")
+		}
+		r.Git("reflog", "delete", "refs/x/03@{0}")
+		var tables []*reftable.Table
+		for _, path := range r.Tables() {
+			tab, _ := open(t, path, o.Format)
+			tables = append(tables, tab)
+		}
+		if len(tables) < 12 {
+			t.Fatalf("%d tables", len(tables))
+		}
+		if err := reftable.CheckStack(tables, o.Format, func(f finding.Finding) error { return errors.New(f.Message) }); err != nil {
+			t.Error(err)
+		}
+		var refs strings.Builder
+		m := reftable.Merge(tables)
+		for m.Next() {
+			e := m.Entries()[0]
+			if e.Type != reftable.Deletion && string(e.Name) != "HEAD" {
+				fmt.Fprintf(&refs, "%s %x %x %s\n", e.Name, e.Value, e.Peel, e.Target)
+			}
+			if _, same := m.JGit(); !same {
+				t.Errorf("%s: JGit reads another record", e.Name)
+			}
+		}
+		if got, want := refs.String(), listOfGit(r); got != want || m.Err() != nil {
+			t.Errorf("merged\n%s%v\ngit lists\n%s", got, m.Err(), want)
+		}
+		logs := map[string][]string{} // new ids, the newest first
+		l := reftable.MergeLogs(tables)
+		for l.Next() {
+			if e := l.Log(); e.Type == reftable.LogUpdate {
+				logs[string(e.Name)] = append(logs[string(e.Name)], fmt.Sprintf("%x", e.New))
+			}
+		}
+		if l.Err() != nil {
+			t.Error(l.Err())
+		}
+		compared := 0
+		for ref := range r.Refs() { // git shows the logs of refs that are there
+			for n, id := range logs[ref] {
+				if n == 0 { // that is the ref itself to git, whatever the log says
+					continue
+				}
+				if got, stderr, _ := r.Try("rev-parse", fmt.Sprintf("%s@{%d}", ref, n)); strings.TrimSpace(got) != id {
+					t.Errorf("%s@{%d} is %s, git says %s %s", ref, n, id, got, stderr)
+				}
+				compared++
+			}
+		}
+		if compared < 30 {
+			t.Errorf("only %d log records compared", compared)
+		}
+	})
+}

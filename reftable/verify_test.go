@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 
 	"refaudit/finding"
@@ -186,4 +187,31 @@ type shrinking struct{ data []byte }
 
 func (s *shrinking) ReadAt(b []byte, off int64) (int, error) {
 	return bytes.NewReader(s.data).ReadAt(b, off)
+}
+
+// One table serves several readers at once.
+func TestATableIsSafeForConcurrentUse(t *testing.T) {
+	data := everything(t, true)
+	tab := openReader(t, data)
+	want, wantLogs := recordsText(t, data)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			refs, logs := "", ""
+			err := errors.Join(tab.Refs(func(r *Ref) error {
+				refs += fmt.Sprintln(r, r.UpdateIndex)
+				if it := tab.Seek(r.Name); !it.Next() || !bytes.Equal(it.Ref().Name, r.Name) {
+					return fmt.Errorf("%q is not found", r.Name)
+				}
+				return nil
+			}), tab.Logs(func(l *Log) error {
+				logs += fmt.Sprintf("%q %d %x\n", l.Name, l.UpdateIndex, l.Value)
+				return nil
+			}), Verify(tab, VerifyOptions{}, func(f finding.Finding) error { return errors.New(f.Message) }))
+			if err != nil || refs != want || logs != wantLogs {
+				t.Errorf("reads differ: %v", err)
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -72,6 +72,48 @@ func TestTheWriterRefusesWhatNoTableCanHold(t *testing.T) {
 	}
 }
 
+// A disk that fails at any byte makes the writer fail, and it says why.
+func TestAFailingDiskIsToldOf(t *testing.T) {
+	disk := errors.New("no space left on device")
+	for n := 0; ; n += 1000 {
+		out := &limited{left: n, err: disk}
+		w, err := NewWriter(out, Options{BlockSize: 512})
+		for i := 0; i < 4000 && err == nil; i++ {
+			err = w.AddRef(&Ref{Name: fmt.Appendf(nil, "refs/heads/%05d", i), Type: Direct, Value: idOf(byte(i))})
+		}
+		for i := 0; i < 2000 && err == nil; i++ {
+			err = w.AddLog(&Log{Name: fmt.Appendf(nil, "refs/heads/%05d", i), Type: LogUpdate, Old: idOf(byte(i)), New: idOf(7)})
+		}
+		if err == nil {
+			err = w.Close()
+		}
+		if !out.failed {
+			if err != nil || n < 100_000 {
+				t.Errorf("%d bytes: %v", n, err)
+			}
+			return
+		}
+		if !errors.Is(err, disk) {
+			t.Fatalf("disk full after %d bytes: %v", n, err)
+		}
+	}
+}
+
+type limited struct {
+	left   int
+	err    error
+	failed bool
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	if len(b) > l.left {
+		l.failed = true
+		return l.left, l.err
+	}
+	l.left -= len(b)
+	return len(b), nil
+}
+
 func TestEmptyTable(t *testing.T) {
 	var out bytes.Buffer
 	w, err := NewWriter(&out, Options{Min: 1, Max: 2})
