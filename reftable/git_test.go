@@ -369,7 +369,7 @@ func TestStacksOfGitAreMergedAsGitDoes(t *testing.T) {
 		r.ExtraEnv = append(r.ExtraEnv, "GIT_TEST_REFTABLE_AUTOCOMPACTION=false")
 		rnd := rand.New(rand.NewSource(3))
 		ids := []string{r.A, r.B, r.V1, r.V2, strings.Repeat("0", o.Format.HexLen())}
-		for range 12 {
+		for range 20 {
 			var in strings.Builder
 			for i := range 30 {
 				if rnd.Intn(3) == 0 {
@@ -384,7 +384,7 @@ func TestStacksOfGitAreMergedAsGitDoes(t *testing.T) {
 			tab, _ := open(t, path, o.Format)
 			tables = append(tables, tab)
 		}
-		if len(tables) < 12 {
+		if len(tables) < 20 {
 			t.Fatalf("%d tables", len(tables))
 		}
 		if err := reftable.CheckStack(tables, o.Format, func(f finding.Finding) error { return errors.New(f.Message) }); err != nil {
