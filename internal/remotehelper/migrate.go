@@ -160,7 +160,12 @@ func (m *migration) move(from, to string) (isNew bool, err error) {
 		return false, err
 	}
 	if err := m.fs.Rename(from, to); err != nil {
-		return false, err
+		// A network file system may do it and lose the answer.
+		_, gone := m.fs.Lstat(from)
+		_, there := m.fs.Lstat(to)
+		if !vfs.Missing(gone) || there != nil {
+			return false, err
+		}
 	}
 	return true, nil
 }

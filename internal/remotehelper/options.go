@@ -131,7 +131,7 @@ func (o *options) endPush() { o.leases, o.pushOptions = nil, nil }
 // fetchOptions are the options for the fetch behind ours.
 func (o *options) fetchOptions() remote.FetchOptions {
 	f := remote.FetchOptions{ShallowSince: o.deepenSince, ShallowExclude: o.deepenNot, UpdateShallow: o.updateShallow || o.cloning,
-		Refetch: o.refetch, Filter: o.filter, Family: o.family, Progress: o.progress, Verbosity: o.verbosity}
+		Refetch: o.refetch, KeepPack: o.cloning, Filter: o.filter, Family: o.family, Progress: o.progress, Verbosity: o.verbosity}
 	if o.deepenRelative {
 		f.Deepen = o.depth
 	} else {
