@@ -187,7 +187,11 @@ func hasPrefix(path, prefix string, fold bool) bool {
 
 // match refuses the include where a glob is too long to be tried.
 func (r *configReader) match(glob, text string, fold bool, v Value) (bool, error) {
-	m, err := wildmatch.Match([]byte(glob), []byte(text), fold)
+	flags := wildmatch.Path
+	if fold {
+		flags |= wildmatch.Fold
+	}
+	m, err := wildmatch.Match([]byte(glob), []byte(text), flags)
 	if err != nil {
 		r.refuse(v, err)
 		return false, nil

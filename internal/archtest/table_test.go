@@ -18,8 +18,8 @@ var arrows = []arrow{
 	// bytes and names
 	{"internal/binread", "finding", "the first failure of a cursor is a finding"},
 	{"internal/inflate", "", "zlib streams, nothing else"},
-	{"internal/refname", "", "git's rules for names, nothing else"},
 	{"internal/wildmatch", "", "git's patterns, nothing else"},
+	{"internal/refname", "internal/wildmatch", "git's rules for names, and patterns of them"},
 
 	// files
 	{"internal/vfs", "", "the one door to the file system"},

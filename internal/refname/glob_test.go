@@ -5,7 +5,6 @@ import (
 	"sort"
 	"strings"
 	"testing"
-	"time"
 
 	"refaudit/internal/gittest"
 )
@@ -31,6 +30,8 @@ func TestGlob(t *testing.T) {
 		{"a[]-]c", "a-c", 0, true},
 		{"[[:digit:][:upper:]]", "7", 0, true},
 		{"[[:nonsense:]]", "7", 0, false},
+		{"[[:digit:]-z]", "a", 0, false}, // a class begins no range
+		{"[[:digit:]-z]", "-", 0, true},
 		{"[", "[", 0, false},
 		{`\`, `\`, 0, false},
 		{`\*`, "*", 0, true},
@@ -104,19 +105,6 @@ func TestGlobAsGitDoes(t *testing.T) {
 	}
 }
 
-func TestGlobOfManyStarsEnds(t *testing.T) {
-	start := time.Now()
-	name := []byte(strings.Repeat("a", 3000))
-	for _, flags := range []GlobFlags{0, PathName} {
-		if NewGlob(strings.Repeat("*a", 60)+"b", flags).Match(name) {
-			t.Error("a pattern that ends in b covers a name of a's")
-		}
-	}
-	if d := time.Since(start); d > 5*time.Second {
-		t.Errorf("took %v", d)
-	}
-}
-
 func FuzzGlob(f *testing.F) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	for _, name := range globNames {
@@ -126,15 +114,10 @@ func FuzzGlob(f *testing.F) {
 		if len(pattern) > 200 || len(name) > 2000 {
 			return
 		}
-		g := NewGlob(pattern, GlobFlags(flags&3))
-		got := g.Match(name)
-		if g.stars < 5 && len(name) < 40 {
-			slow := *g
-			slow.stars = 0 // remembers no dead ends
-			if slow.Match(name) != got {
-				t.Errorf("%q on %q: %v, and otherwise without memory", pattern, name, got)
-			}
+		if NewGlob(pattern, PathName).Match(name) && !NewGlob(pattern, PathName|CaseFold).Match(name) && !strings.ContainsAny(pattern, `\[`) {
+			t.Errorf("%q covers %q, and without regard to case it doesn't", pattern, name)
 		}
+		NewGlob(pattern, GlobFlags(flags&3)).Match(name)
 		var literal []byte
 		for _, c := range name {
 			literal = append(literal, '\\', c)

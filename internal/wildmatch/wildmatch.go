@@ -1,5 +1,4 @@
-// Package wildmatch matches paths and URLs with the globs of git's configuration, in which a
-// slash is special: * and ? and [] stop at it, and only ** between slashes reaches past it.
+// Package wildmatch matches names, paths and URLs with git's globs.
 package wildmatch
 
 import "errors"
@@ -14,20 +13,31 @@ const (
 // ErrTooLong is the refusal to match a glob or a text over these limits.
 var ErrTooLong = errors.New("is too long to be matched")
 
-// Match tells whether the glob describes the whole text. fold ignores the case of ASCII letters.
+// Flags change how a glob is read.
+type Flags uint8
+
+// What git's callers ask of a glob.
+const (
+	// Path makes a slash special: *, ? and [] stop at it, and only ** between slashes reaches past it.
+	Path Flags = 1 << iota
+	// Fold ignores the case of ASCII letters.
+	Fold
+)
+
+// Match tells whether the glob describes the whole text.
 //
-//	?      any one character but /
-//	*      any characters but /
-//	**     of "**/", "/**" and "/**/": any folders, also none; elsewhere the same as *
-//	[a-z]  one of these; [!a-z] or [^a-z] none of them, and not /; [[:digit:]] and its like
+//	?      any one character (with Path none but /)
+//	*      any characters (with Path none but /)
+//	**     with Path, of "**/", "/**" and "/**/": any folders, also none; elsewhere the same as *
+//	[a-z]  one of these; [!a-z] or [^a-z] none of them; [[:digit:]] and its like
 //	\x     x itself
 //
 // A malformed glob matches nothing.
-func Match(glob, text []byte, fold bool) (bool, error) {
+func Match(glob, text []byte, flags Flags) (bool, error) {
 	if len(glob) > MaxPattern || len(text) > MaxText {
 		return false, ErrTooLong
 	}
-	m := matcher{glob: glob, text: text, fold: fold}
+	m := matcher{glob: glob, text: text, fold: flags&Fold != 0, path: flags&Path != 0}
 	return m.match(0, 0) == matches, nil
 }
 
@@ -44,7 +54,7 @@ const (
 
 type matcher struct {
 	glob, text []byte
-	fold       bool
+	fold, path bool
 }
 
 func (m *matcher) match(g, t int) verdict {
@@ -60,7 +70,7 @@ func (m *matcher) match(g, t int) verdict {
 		t++
 		switch c {
 		case '?':
-			if ch == '/' {
+			if ch == '/' && m.path {
 				return differs
 			}
 			continue
@@ -69,7 +79,7 @@ func (m *matcher) match(g, t int) verdict {
 			if end < 0 {
 				return allFails
 			}
-			if !in || ch == '/' {
+			if !in || ch == '/' && m.path {
 				return differs
 			}
 			g = end
@@ -99,7 +109,7 @@ func (m *matcher) star(g, t int) verdict {
 	for g < len(m.glob) && m.glob[g] == '*' {
 		g++
 	}
-	if g-begin > 1 && m.betweenSlashes(begin, g) {
+	if !m.path || g-begin > 1 && m.betweenSlashes(begin, g) {
 		return m.starStar(g, t)
 	}
 	for ; t < len(m.text); t++ {
@@ -121,7 +131,7 @@ func (m *matcher) starStar(g, t int) verdict {
 	if g == len(m.glob) {
 		return matches
 	}
-	if m.glob[g] == '/' { // no folder at all
+	if m.path && m.glob[g] == '/' { // no folder at all
 		if v := m.match(g+1, t); v == matches || v == allFails {
 			return v
 		}

@@ -23,7 +23,7 @@ func TestMatch(t *testing.T) {
 		{`\*`, "*", true}, {`\*`, "a", false}, {`a\`, "a", false}, {`a\`, `a\`, false}, {`\a`, "a", true},
 		{"/srv/git/**", "/srv/git/a.git", true}, {"https://example.com/**", "https://example.com/a/b.git", true}, {"git@example.com:*/**", "git@example.com:a/b.git", true},
 	} {
-		if got, err := Match([]byte(c.glob), []byte(c.text), false); got != c.want || err != nil {
+		if got, err := Match([]byte(c.glob), []byte(c.text), Path); got != c.want || err != nil {
 			t.Errorf("%q against %q: %v %v", c.glob, c.text, got, err)
 		}
 	}
@@ -37,7 +37,7 @@ func TestMatchWithoutCase(t *testing.T) {
 		{"AbC", "aBc", true}, {"[A-C]", "b", true}, {"[a-c]", "B", true}, {"[[:upper:]]", "b", true}, {"[[:lower:]]", "B", true}, {"[A]", "a", false},
 		{`\A`, "a", false}, {"é", "É", false},
 	} {
-		if got, err := Match([]byte(c.glob), []byte(c.text), true); got != c.want || err != nil {
+		if got, err := Match([]byte(c.glob), []byte(c.text), Path|Fold); got != c.want || err != nil {
 			t.Errorf("%q against %q: %v %v", c.glob, c.text, got, err)
 		}
 	}
@@ -53,7 +53,7 @@ func TestClasses(t *testing.T) {
 			if strings.IndexByte("F\v\t\x01", ch) >= 0 { // given where it matters
 				continue
 			}
-			if got, err := Match([]byte("[[:"+class+":]]"), []byte{ch}, false); got != in || err != nil {
+			if got, err := Match([]byte("[[:"+class+":]]"), []byte{ch}, Path); got != in || err != nil {
 				t.Errorf("%q in %s: %v %v", ch, class, got, err)
 			}
 		}
@@ -63,17 +63,17 @@ func TestClasses(t *testing.T) {
 // Every star could begin anywhere: without a memory this takes longer than the universe is old.
 func TestManyStarsTakeNoTime(t *testing.T) {
 	start := time.Now()
-	got, err := Match([]byte(strings.Repeat("*a", 100)+"b"), []byte(strings.Repeat("a", 2000)), false)
+	got, err := Match([]byte(strings.Repeat("*a", 100)+"b"), []byte(strings.Repeat("a", 2000)), Path)
 	if got || err != nil || time.Since(start) > 10*time.Second {
 		t.Errorf("%v %v after %v", got, err, time.Since(start))
 	}
 }
 
 func TestTooLong(t *testing.T) {
-	if _, err := Match(make([]byte, MaxPattern+1), nil, false); !errors.Is(err, ErrTooLong) {
+	if _, err := Match(make([]byte, MaxPattern+1), nil, Path); !errors.Is(err, ErrTooLong) {
 		t.Error(err)
 	}
-	if _, err := Match(nil, make([]byte, MaxText+1), false); !errors.Is(err, ErrTooLong) {
+	if _, err := Match(nil, make([]byte, MaxText+1), Path); !errors.Is(err, ErrTooLong) {
 		t.Error(err)
 	}
 }
@@ -86,14 +86,18 @@ func FuzzMatch(f *testing.F) {
 		if len(glob) > 64 || len(text) > 256 {
 			return
 		}
-		got, err := Match([]byte(glob), []byte(text), fold)
+		flags := Path
+		if fold {
+			flags |= Fold
+		}
+		got, err := Match([]byte(glob), []byte(text), flags)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got && !fold && !strings.ContainsAny(glob, `*?[\`) && glob != text {
 			t.Fatalf("%q matches %q", glob, text)
 		}
-		if m, _ := Match([]byte("**"), []byte(text), fold); !m {
+		if m, _ := Match([]byte("**"), []byte(text), flags); !m {
 			t.Fatalf("** doesn't match %q", text)
 		}
 	})
