@@ -142,9 +142,9 @@ func (s *Stack) readsAs(chosen []candidate, out *rebuilt) error {
 			continue
 		}
 		c := Change{Ref: finding.RefName(bytes.Clone(r.Name)), ID: finding.ReftableListBad}
-		if c.Action = fmt.Sprintf("will read as a symref to %q", r.Target); r.Type != reftable.Symref {
+		if c.Action = fmt.Sprintf("read as a symref to %q", r.Target); r.Type != reftable.Symref {
 			rec := recordOf(s.Repo.Format, r.Ref)
-			c.OID, c.Action = rec.value, "will read as "+rec.value.String()
+			c.OID, c.Action = rec.value, "read as "+rec.value.String()
 		}
 		out.reads = append(out.reads, c)
 	}

@@ -24,7 +24,7 @@ func TestALostListIsPutTogether(t *testing.T) {
 		list := w.list()
 		lose(w)
 		plan, err := w.stack().planRebuild()
-		if err != nil || !slices.Equal(plan.list, list) || len(plan.reads) != 2 || plan.reads[0].Action != "will read as "+w.id("c2").String() {
+		if err != nil || !slices.Equal(plan.list, list) || len(plan.reads) != 2 || plan.reads[0].Action != "read as "+w.id("c2").String() {
 			t.Fatalf("%s: %+v %v", name, plan, err)
 		}
 		out, err := w.stack().Rebuild(ctx)

@@ -24,7 +24,7 @@ import (
 // Repo is what a repair has to know of a repository.
 type Repo struct {
 	FS      vfs.FS
-	Journal *journal.Journal
+	Journal Journal
 	GitDir  string // the common dir: what the journal calls the repository
 	Loose   string // the folder of loose objects
 	Format  oid.Format

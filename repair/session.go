@@ -21,7 +21,7 @@ import (
 // Options are how a repository is to be repaired.
 type Options struct {
 	FS      vfs.FS
-	Journal *Journal
+	Journal Journal
 	Scan    scan.Options
 
 	Selection

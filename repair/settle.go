@@ -16,7 +16,7 @@ func (r *Repo) openEntries(store string) (entries []*journal.Entry, err error) {
 	}
 	for _, id := range ids {
 		e, _, err := r.Journal.Load(id)
-		// One that can't be read says nothing of any store; Damaged tells of it.
+		// One that can't be read says nothing of any store; damaged tells of it.
 		if err == nil && e.Store == store {
 			entries = append(entries, e)
 		}
@@ -24,8 +24,8 @@ func (r *Repo) openEntries(store string) (entries []*journal.Entry, err error) {
 	return entries, nil
 }
 
-// Damaged lists the open entries of a journal that can't be read.
-func Damaged(j *journal.Journal) (errs []error) {
+// damaged lists the open entries of a journal that can't be read.
+func damaged(j Journal) (errs []error) {
 	ids, err := j.List(journal.Open)
 	if err != nil {
 		return []error{err}

@@ -11,17 +11,51 @@ import (
 	"refaudit/scan"
 )
 
-// Journal is where repairs are written down before they are made.
-type Journal = journal.Journal
+// Journal is where repairs are written down before they are made; *journal.Journal is one.
+type Journal interface {
+	Begin(*journal.Entry) error
+	Settle(id string, from, to journal.State) error
+	Load(id string) (*journal.Entry, journal.State, error)
+	List(journal.State) ([]string, error)
+	Sync() error
+}
+
+// JournalEntry is one repair as the journal has it.
+type JournalEntry = journal.Entry
+
+// JournalRequest and JournalReply travel between a repair under another user's id and the process
+// that keeps its journal.
+type (
+	JournalRequest = journal.Request
+	JournalReply   = journal.Reply
+)
+
+// AnswerJournal answers for a journal; it tells of entries of one repository only.
+func AnswerJournal(j Journal, q JournalRequest, gitDir string) JournalReply {
+	own, ok := j.(*journal.Journal)
+	if !ok {
+		return JournalReply{Error: "this journal is another's itself"}
+	}
+	return own.Answer(q, gitDir)
+}
+
+// RemoteJournal is a journal that another process keeps.
+func RemoteJournal(ask func(JournalRequest) (JournalReply, error)) Journal {
+	return &journal.Client{Ask: ask}
+}
 
 // ErrHeld is a lock that another holds.
 var ErrHeld = lockfile.ErrHeld
+
+// Abandon gives back every lock that this process holds, for a program that has to end at once. A
+// commit that is under way is waited for.
+func Abandon() error { return lockfile.RollbackAll() }
 
 // Forever as a lock timeout: wait until the lock is free.
 const Forever = lockfile.Forever
 
 // Entry reads what the journal has under an id.
-func Entry(j *Journal, id string) (*journal.Entry, error) {
+func Entry(j Journal, id string) (*journal.Entry, error) {
 	e, _, err := j.Load(id)
 	return e, err
 }
@@ -47,7 +81,7 @@ func Undo(ctx context.Context, target *scan.Target, e *journal.Entry, o Options)
 }
 
 // OpenJournal finds the journal of a user: below state if that is not "", else where Place says.
-func OpenJournal(fsys vfs.FS, state string, getenv func(string) string, root bool) (*journal.Journal, error) {
+func OpenJournal(fsys vfs.FS, state string, getenv func(string) string, root bool) (Journal, error) {
 	if state != "" {
 		return journal.New(fsys, filepath.Join(state, "journal")), nil
 	}

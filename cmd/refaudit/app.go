@@ -56,6 +56,7 @@ func newApp(e env) *cli.App {
 			scanCommand(e),
 			fixCommand(e),
 			undoCommand(e),
+			childCommand(e),
 			sizeCommand(e),
 			dumpCommand(e),
 			hookCommand(e),

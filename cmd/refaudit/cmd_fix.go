@@ -118,6 +118,11 @@ func runFix(ctx context.Context, e env, o fixOptions) error {
 	if err := report.Start(&reports.Start{Command: "fix", Version: versionString(), Time: e.now()}); err != nil {
 		return err
 	}
+	for _, n := range repair.Tidy(ro.Journal, e.now()) {
+		if err := report.Notice(&reports.Notice{Message: n}); err != nil {
+			return err
+		}
+	}
 	err = o.targets.each(ctx, e, func(t target) error { return f.one(ctx, t) })
 	return f.end(ctx, err, publish)
 }
@@ -158,7 +163,7 @@ func (o *fixOptions) repairOptions(e env) (repair.Options, error) {
 }
 
 // journal finds the journal. It need not be there.
-func (o *journalOptions) journal(e env) (*repair.Journal, error) {
+func (o *journalOptions) journal(e env) (repair.Journal, error) {
 	get := func(name string) string { v, _ := e.getenv(name); return v }
 	state := o.state
 	if state != "" {
@@ -208,6 +213,12 @@ func (f *fixing) fix(ctx context.Context, t target, path string) (*repair.Result
 	if err != nil {
 		return none, err
 	}
+	confirm := func(plan []repair.Done) (bool, error) { return f.ask(path, plan) }
+	if who, other, err := otherOwner(target.Repo.GitDir); err != nil {
+		return none, err
+	} else if other {
+		return asOwner(ctx, f.env, who, f.o.orderOf(f.options, t, path), f.options.Journal, target.Repo.CommonDir, confirm)
+	}
 	if err := target.Repo.CheckOwner(); err != nil {
 		return none, &repair.Refused{Reason: "it belongs to somebody else", Err: err}
 	}
@@ -217,7 +228,7 @@ func (f *fixing) fix(ctx context.Context, t target, path string) (*repair.Result
 	}
 	o := f.options
 	if !o.DryRun && !f.o.yes {
-		o.Confirm = func(plan []repair.Done) (bool, error) { return f.ask(path, plan) }
+		o.Confirm = confirm
 	}
 	return repair.Fix(ctx, target, policy, o)
 }

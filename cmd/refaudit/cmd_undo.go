@@ -82,10 +82,7 @@ func (u *undoing) one(ctx context.Context, id string) int {
 	if err != nil {
 		return u.say(id, err)
 	}
-	if err := target.Repo.CheckOwner(); err != nil {
-		return u.say(id, &repair.Refused{Reason: "it belongs to somebody else", Err: err})
-	}
-	done, left, err := repair.Undo(ctx, target, e, u.options)
+	done, left, err := u.undo(ctx, target, e)
 	for i := range done {
 		d := &done[i]
 		u.failed = errors.Join(u.failed, u.report.Repair(&reports.Repair{Repo: e.GitDir, Ref: d.Ref, ID: d.ID, File: d.File, Before: d.Before, After: d.After,
@@ -101,6 +98,22 @@ func (u *undoing) one(ctx context.Context, id string) int {
 		return exitIncomplete
 	}
 	return exitOK
+}
+
+func (u *undoing) undo(ctx context.Context, target *scan.Target, e *repair.JournalEntry) (done []repair.Done, left []string, err error) {
+	who, other, err := otherOwner(target.Repo.GitDir)
+	if err != nil {
+		return nil, nil, err
+	}
+	if other {
+		o := order{Path: []byte(e.GitDir), How: scan.ByGitDir, Undo: e.ID, Options: orderOptions{LockTimeout: u.options.LockTimeout}}
+		res, err := asOwner(ctx, u.env, who, o, u.options.Journal, e.GitDir, nil)
+		return res.Done, res.Notices, err
+	}
+	if err := target.Repo.CheckOwner(); err != nil {
+		return nil, nil, &repair.Refused{Reason: "it belongs to somebody else", Err: err}
+	}
+	return repair.Undo(ctx, target, e, u.options)
 }
 
 // say tells on stderr why a repair was not taken back, and gives the exit code.

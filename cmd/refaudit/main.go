@@ -14,6 +14,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/term"
+
+	"refaudit/repair"
 )
 
 // env is what a command gets from the world, so that tests can run commands in memory.
@@ -60,6 +62,7 @@ func withSignals(parent context.Context) (context.Context, func()) {
 		}
 		cancel(&signalError{sig})
 		if sig, ok = <-ch; ok {
+			repair.Abandon()
 			os.Exit((&signalError{sig}).code())
 		}
 	}()

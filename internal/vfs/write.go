@@ -69,6 +69,9 @@ type Mapped interface {
 // ID tells files of one machine apart, for as long as one of them exists.
 type ID struct{ Dev, Ino uint64 }
 
+// Ident is the owner of a file.
+type Ident struct{ UID, GID uint32 }
+
 // Info is what a file system says of a file.
 type Info struct {
 	ID

@@ -1,0 +1,114 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/user"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"refaudit/internal/vfs"
+)
+
+// selfPath is the program itself, which the other user need not be able to reach by its path.
+func selfPath() (string, error) {
+	if runtime.GOOS == "linux" {
+		return "/proc/self/exe", nil
+	}
+	return os.Executable()
+}
+
+// startAs starts this program as another user, and runs fn on a socket that leads to it.
+func startAs(ctx context.Context, e env, who vfs.Ident, fn func(io.ReadWriter) error) error {
+	path, err := selfPath()
+	if err != nil {
+		return err
+	}
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		return fmt.Errorf("socketpair: %w", err)
+	}
+	syscall.CloseOnExec(fds[0])
+	syscall.CloseOnExec(fds[1])
+	mine, theirs := os.NewFile(uintptr(fds[0]), "child"), os.NewFile(uintptr(fds[1]), "parent")
+	defer mine.Close()
+	cmd := exec.CommandContext(ctx, path, "child")
+	cmd.Args[0] = "refaudit"
+	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.Stdout, cmd.Stderr = e.stderr, e.stderr
+	cmd.Dir = "/"
+	cmd.Env = envOf(who)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credentials(who)}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 30 * time.Second
+	err = cmd.Start()
+	theirs.Close()
+	if err != nil {
+		return err
+	}
+	talked := fn(mine)
+	mine.Close()
+	ended := cmd.Wait()
+	var exit *exec.ExitError
+	if errors.As(ended, &exit) && exit.ExitCode() < 0 { // a signal: whatever it said is no answer
+		return ended
+	}
+	return errors.Join(talked, ended)
+}
+
+// credentials are the ids of a user with all groups, as at a login.
+func credentials(who vfs.Ident) *syscall.Credential {
+	c := &syscall.Credential{Uid: who.UID, Gid: who.GID, Groups: []uint32{who.GID}}
+	u, err := user.LookupId(strconv.FormatUint(uint64(who.UID), 10))
+	if err != nil {
+		return c // a user that only the disk knows
+	}
+	ids, err := u.GroupIds()
+	if err != nil {
+		return c
+	}
+	for _, id := range ids {
+		if n, err := strconv.ParseUint(id, 10, 32); err == nil {
+			c.Groups = append(c.Groups, uint32(n))
+		}
+	}
+	return c
+}
+
+// envOf is our environment as the user would have it: nothing of root's home.
+func envOf(who vfs.Ident) []string {
+	var env []string
+	for _, kv := range os.Environ() {
+		name, _, _ := strings.Cut(kv, "=")
+		switch {
+		case name == "HOME", name == "USER", name == "LOGNAME", strings.HasPrefix(name, "XDG_"), strings.HasPrefix(name, "SUDO_"):
+		default:
+			env = append(env, kv)
+		}
+	}
+	if u, err := user.LookupId(strconv.FormatUint(uint64(who.UID), 10)); err == nil {
+		env = append(env, "HOME="+u.HomeDir, "USER="+u.Username, "LOGNAME="+u.Username)
+	}
+	return env
+}
+
+// otherOwner tells whose a repository is, if we are root and it is not root's.
+func otherOwner(gitDir string) (who vfs.Ident, other bool, err error) {
+	if os.Geteuid() != 0 {
+		return who, false, nil
+	}
+	st, err := vfs.OS{}.Stat(gitDir)
+	if err != nil {
+		return who, false, err
+	}
+	return vfs.Ident{UID: st.UID, GID: st.GID}, st.UID != 0, nil
+}
