@@ -140,7 +140,8 @@ func (d *dumper) walk(kind byte) walk {
 // header; false if neither says anything. What is wrong with them is told when they are given.
 func (d *dumper) frame() bool {
 	t := d.t
-	head, _ := d.w.at(0, headerLenV2)
+	head, _ := d.w.at(0, firstLook)
+	head = bytes.Clone(head)
 	h, err := parseHeader(head, t.file, 0)
 	for _, version := range []int{1, 2} {
 		at := t.size - int64(footerLen(version))
@@ -155,7 +156,7 @@ func (d *dumper) frame() bool {
 		if f, err := parseFooter(tail, version, t.file, at); err == nil {
 			t.Footer = f
 			t.checkPositions()
-			t.lookAtFirst(&d.w)
+			t.lookAtFirst(head)
 			return true
 		}
 	}
@@ -164,7 +165,7 @@ func (d *dumper) frame() bool {
 		return false
 	}
 	t.Header = h
-	t.lookAtFirst(&d.w)
+	t.lookAtFirst(head)
 	return true
 }
 

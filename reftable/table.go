@@ -37,8 +37,8 @@ type Table struct {
 // Its errors are *finding.Corrupt.
 func Open(r io.ReaderAt, size int64, file string, want oid.Format) (*Table, error) {
 	t := &Table{r: r, file: file, size: size, end: size}
-	w := t.window(size, headerLenV2+1)
-	head, bad := w.at(0, headerLenV2+1)
+	w := t.window(size, firstLook)
+	head, bad := w.at(0, firstLook)
 	if bad != nil {
 		return nil, bad
 	}
@@ -69,26 +69,27 @@ func Open(r io.ReaderAt, size int64, file string, want oid.Format) (*Table, erro
 			Err: fmt.Errorf("table is of %v, the repository of %v", t.Format, want)}
 	}
 	t.checkPositions()
-	if bad := t.lookAtFirst(&w); bad != nil {
-		return nil, bad
-	}
+	t.lookAtFirst(head)
 	return t, nil
 }
 
 // hasBlocks tells whether there is anything between header and footer.
 func (t *Table) hasBlocks() bool { return t.end > int64(headerLen(t.Version)) }
 
-// lookAtFirst tells whether the first block is one of logs. One flipped byte makes a block of
-// refs look like it, and hides them all: so there must be a stream, and nothing that belongs to refs.
-func (t *Table) lookAtFirst(w *window) *finding.Corrupt {
+// firstLook is how much of a file tells its header and the kind of its first block.
+const firstLook = headerLenV2 + 6
+
+// lookAtFirst tells whether the first block is one of logs, from the first bytes of the file. One
+// flipped byte makes a block of refs look like it, and hides them all: so there must be a
+// stream, and nothing that belongs to refs.
+func (t *Table) lookAtFirst(b []byte) {
 	head := headerLen(t.Version)
-	b, bad := w.at(int64(head), 6)
-	if bad != nil || len(b) < 6 || !t.hasBlocks() {
-		return bad
+	if len(b) < head+6 || !t.hasBlocks() {
+		return
 	}
+	b = b[head:]
 	t.logs = b[0] == kindLog
 	t.logOnly = isLogStart(b) && t.RefIndex == 0 && t.Obj == 0 && t.ObjIndex == 0 && t.Log <= int64(head)
-	return nil
 }
 
 // OpenBytes opens a table that is in memory. data must not change while the table is in use.
