@@ -31,26 +31,25 @@ const (
 	markFrom = 8
 )
 
-// kind is the kind of the object at off in p, and the header of its entry. On an error the header
-// is still good if its Data is not 0, and broken is the offset of the entry at fault.
-func (c *chains) kind(p *Pack, off uint64) (kind oid.Kind, head Entry, broken uint64, err error) {
+// kind is the kind of the object at off in p, and the header of its entry.
+func (c *chains) kind(p *Pack, off uint64) (kind oid.Kind, head Entry, err error) {
 	body, size := p.body.value, p.store.format.Size()
 	head, err = parseEntry(body, off, size)
 	if err != nil {
-		return 0, head, off, p.fault(off, err)
+		return 0, head, p.fault(off, err)
 	}
 	if !head.Kind.IsDelta() {
-		return head.Kind.Kind(), head, 0, nil
+		return head.Kind.Kind(), head, nil
 	}
 	if c.pack != p {
 		c.pack, c.memo = p, c.memos[p]
 	}
 	c.way = c.way[:0]
-	kind, broken, hops, err := c.follow(p, body, size, off, head)
+	kind, hops, err := c.follow(p, body, size, off, head)
 	if hops >= markEvery || hops >= markFrom && len(c.memo) > 0 {
 		c.remember(off, kind)
 	}
-	return kind, head, broken, err
+	return kind, head, err
 }
 
 // remember notes the kind of the entry at off and of the marked ones on the way from it.
@@ -68,32 +67,32 @@ func (c *chains) remember(off uint64, kind oid.Kind) {
 	}
 }
 
-func (c *chains) follow(p *Pack, body []byte, size int, off uint64, e Entry) (kind oid.Kind, broken uint64, hops int, err error) {
+func (c *chains) follow(p *Pack, body []byte, size int, off uint64, e Entry) (kind oid.Kind, hops int, err error) {
 	at, seen, turn := off, off, 1
 	for hops = 1; ; hops++ {
 		next, err := p.base(&e)
 		if err != nil {
-			return 0, at, hops, p.fault(at, err)
+			return 0, hops, p.fault(at, err)
 		}
 		at = next
 		if e, err = parseEntry(body, at, size); err != nil {
-			return 0, at, hops, p.fault(at, err)
+			return 0, hops, p.fault(at, err)
 		}
 		if !e.Kind.IsDelta() {
-			return e.Kind.Kind(), 0, hops, nil
+			return e.Kind.Kind(), hops, nil
 		}
 		if len(c.memo) > 0 {
 			if kind, ok := c.memo[at]; ok && kind == 0 {
-				return 0, at, hops, p.fault(off, errBrokenChain)
+				return 0, hops, p.fault(off, errBrokenChain)
 			} else if ok {
-				return kind, 0, hops, nil
+				return kind, hops, nil
 			}
 		}
 		if hops%markEvery == 0 {
 			c.way = append(c.way, at)
 		}
 		if at == seen { // seen moves on by doubling steps, so a circle of any length catches it
-			return 0, at, hops, p.fault(at, errCircle)
+			return 0, hops, p.fault(at, errCircle)
 		}
 		if hops == turn {
 			seen, turn = at, 2*turn

@@ -95,14 +95,6 @@ func (x *Index) ID(i int) oid.ID { return oid.FromBytes(x.ids.format, x.ids.raw(
 // Find tells which one of the ids id is.
 func (x *Index) Find(id *oid.ID) (int, bool) { return x.ids.find(id.Bytes()) }
 
-// CRC is the CRC32 of the i-th object's bytes in the pack; false for version 1, which has none.
-func (x *Index) CRC(i int) (uint32, bool) {
-	if x.version == 1 {
-		return 0, false
-	}
-	return binary.BigEndian.Uint32(x.data[8+fanoutLen+x.ids.count*x.ids.size+4*i:]), true
-}
-
 // Offset is where in the pack the i-th object begins; false if its far offset doesn't exist.
 func (x *Index) Offset(i int) (uint64, bool) {
 	if x.version == 1 {

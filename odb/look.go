@@ -146,7 +146,7 @@ func newWorker(f oid.Format) *worker { return &worker{objects: &objectReader{for
 func (w *worker) reset() {
 	w.look = nil
 	w.chains = chains{}
-	w.objects.deltas = nil
+	w.objects.reset()
 	w.hits, w.missing, w.failed = w.hits[:0], w.missing[:0], w.failed[:0]
 }
 
@@ -274,7 +274,7 @@ func (w *worker) read(h hit) {
 
 // readPacked reads the object's kind and, of a tag or if all is set, the rest too.
 func (w *worker) readPacked(p *Pack, off uint64, id *oid.ID, all bool) oid.Fact {
-	kind, entry, _, err := w.chains.kind(p, off)
+	kind, entry, err := w.chains.kind(p, off)
 	switch {
 	case err != nil:
 		return oid.Fact{State: oid.Unreadable, Err: err}

@@ -113,34 +113,6 @@ func (l *looseFiles) blind() bool {
 	return false
 }
 
-// Loose calls fn for the id of every loose object, in their order.
-func (s *Store) Loose(fn func(id oid.ID) error) error {
-	raw := make([]byte, s.format.Size())
-	for first := range 256 {
-		rests, err := s.loose.folder(byte(first))
-		if err != nil {
-			return fmt.Errorf("loose objects of %v: %w", s, err)
-		}
-		raw[0] = byte(first)
-		for _, rest := range rests {
-			copy(raw[1:], rest)
-			if err := fn(oid.FromBytes(s.format, raw)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// LooseSize is the size on disk of a loose object.
-func (s *Store) LooseSize(id oid.ID) (int64, error) {
-	st, err := s.dir.Lstat(loosePath(&id))
-	if err != nil {
-		return 0, err
-	}
-	return st.Size(), nil
-}
-
 func loosePath(id *oid.ID) string {
 	var b [2*oid.MaxSize + 1]byte
 	hex := id.AppendHex(b[1:1])

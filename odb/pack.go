@@ -24,7 +24,7 @@ type Pack struct {
 	indexMap *vfs.Mapping
 	body     lazy[[]byte] // the pack without its trailer
 	bodyMap  *vfs.Mapping
-	order    lazy[*Order]
+	order    lazy[[]placed]
 	sound    lazy[struct{}] // the index matches its checksum
 }
 
@@ -40,9 +40,6 @@ func (p *Pack) Has(ext string) bool { _, ok := p.files[ext]; return ok }
 
 // File is the name of the pack's file with this extension, relative to Store.Dir.
 func (p *Pack) File(ext string) string { return "pack/" + p.name + "." + ext }
-
-// FileSize is the size of the pack's file with this extension when the folder was listed; 0 if there is none.
-func (p *Pack) FileSize(ext string) int64 { return p.files[ext].size }
 
 // Index opens the pack's index.
 func (p *Pack) Index() (*Index, error) {
@@ -180,19 +177,6 @@ func (p *Pack) trouble() (ext string, err error) {
 func (p *Pack) usable() bool {
 	_, err := p.trouble()
 	return err == nil
-}
-
-// idAt is the id of the object whose entry begins at off.
-func (p *Pack) idAt(off uint64) (id oid.ID, ok bool) {
-	o, err := p.Order()
-	if err != nil {
-		return id, false
-	}
-	pos, ok := o.Find(off)
-	if ok {
-		id = p.index.value.ID(o.Index(pos))
-	}
-	return id, ok
 }
 
 // fault places an error at an offset in the pack.

@@ -8,9 +8,9 @@ import (
 	"refaudit/oid"
 )
 
-// A Reader makes whole objects out of packs, deltas applied. It keeps the bases that it met, so
-// that objects read in pack order have each base inflated once. It is not safe for concurrent use.
-type Reader struct {
+// reader makes whole objects out of packs, deltas applied. It keeps the bases that it met, so that
+// objects read in pack order have each base inflated once. It is not safe for concurrent use.
+type reader struct {
 	limit uint64 // of one buffer
 	bases baseCache
 	z     inflate.Inflater
@@ -22,52 +22,51 @@ type Reader struct {
 // are long and some objects large; what is both was made to keep its readers busy.
 const workLimit = 1 << 30
 
-// NewReader makes a reader of objects of at most limit bytes that keeps up to cache bytes of bases.
+// newReader makes a reader of objects of at most limit bytes that keeps up to cache bytes of bases.
 // It compares zlib's checksums, but does not hash.
-func NewReader(limit, cache int64) *Reader {
-	return &Reader{limit: uint64(limit), bases: baseCache{limit: int(cache)}}
+func newReader(limit, cache int64) *reader {
+	return &reader{limit: uint64(limit), bases: baseCache{limit: int(cache)}}
 }
 
-// Object is the kind and content of the object at off in the pack. The content is valid until the
+// read is the kind and content of the object at off in the pack. The content is valid until the
 // next call.
-func (r *Reader) Object(p *Pack, off uint64) (kind oid.Kind, content []byte, err error) {
+func (r *reader) read(p *Pack, off uint64) (kind oid.Kind, content []byte, err error) {
 	if _, err = p.Body(); err != nil {
 		return 0, nil, err
 	}
 	err = vfs.Guard(func() (err error) {
-		kind, content, _, err = r.object(p, off)
+		kind, content, err = r.object(p, off)
 		return err
 	})
 	return kind, content, err
 }
 
-// object is Object inside a guard, with the pack open. On an error, broken is the offset of the
-// entry at fault.
-func (r *Reader) object(p *Pack, off uint64) (kind oid.Kind, content []byte, broken uint64, err error) {
+// object is read inside a guard, with the pack open.
+func (r *reader) object(p *Pack, off uint64) (kind oid.Kind, content []byte, err error) {
 	r.bases.release()
 	way, cached, err := trail(p, off, r.way[:0], p.index.value.Count()+1, func(at uint64) bool { return r.bases.has(p, at) })
 	r.way = way
 	last := len(way) - 1
 	if err != nil {
-		return 0, nil, way[last], err
+		return 0, nil, err
 	}
 	if cached {
 		kind, content = r.bases.get(p, way[last])
 	} else if kind, content, err = r.whole(p, way[last]); err != nil {
-		return 0, nil, way[last], err
+		return 0, nil, err
 	}
 	work := uint64(0)
 	for i := last - 1; i >= 0; i-- {
 		if content, err = r.apply(p, way[i], content, &work); err != nil {
-			return 0, nil, way[i], err
+			return 0, nil, err
 		}
 		r.bases.put(p, way[i], kind, content)
 	}
-	return kind, content, 0, nil
+	return kind, content, nil
 }
 
 // whole reads an object that is not stored as a delta.
-func (r *Reader) whole(p *Pack, off uint64) (oid.Kind, []byte, error) {
+func (r *reader) whole(p *Pack, off uint64) (oid.Kind, []byte, error) {
 	e, err := parseEntry(p.body.value, off, p.store.format.Size())
 	if err != nil {
 		return 0, nil, p.fault(off, err)
@@ -81,7 +80,7 @@ func (r *Reader) whole(p *Pack, off uint64) (oid.Kind, []byte, error) {
 }
 
 // apply makes the object of a delta from its base.
-func (r *Reader) apply(p *Pack, off uint64, base []byte, work *uint64) ([]byte, error) {
+func (r *reader) apply(p *Pack, off uint64, base []byte, work *uint64) ([]byte, error) {
 	e, err := parseEntry(p.body.value, off, p.store.format.Size())
 	if err != nil {
 		return nil, p.fault(off, err)
@@ -116,7 +115,7 @@ func (r *Reader) apply(p *Pack, off uint64, base []byte, work *uint64) ([]byte, 
 }
 
 // inflate is what an entry's zlib stream holds, in a buffer that alloc gives.
-func (r *Reader) inflate(p *Pack, off uint64, e *Entry, alloc func(int) []byte) ([]byte, error) {
+func (r *reader) inflate(p *Pack, off uint64, e *Entry, alloc func(int) []byte) ([]byte, error) {
 	if e.Size > r.limit {
 		return nil, p.fault(off, fmt.Errorf("entry of %d bytes %w of %d", e.Size, ErrTooLarge, r.limit))
 	}

@@ -31,8 +31,16 @@ type objectReader struct {
 	z      inflate.Inflater
 	buf    []byte // room for a header, then content
 	chunk  []byte // of a stream
-	deltas *Reader
+	deltas *reader
 	file   []byte // of a loose object
+}
+
+// reset gives back what a batch may have made large.
+func (r *objectReader) reset() {
+	r.deltas = nil
+	if cap(r.buf) > 2*wholeLimit {
+		r.buf = nil
+	}
 }
 
 // packed reads the object at off in p, whose entry is e.
@@ -48,9 +56,9 @@ func (r *objectReader) readPacked(p *Pack, off uint64, e *Entry, kind oid.Kind, 
 	switch {
 	case e.Kind.IsDelta():
 		if r.deltas == nil {
-			r.deltas = NewReader(deltaLimit, keptBases)
+			r.deltas = newReader(deltaLimit, keptBases)
 		}
-		_, content, _, err := r.deltas.object(p, off)
+		_, content, err := r.deltas.object(p, off)
 		if err != nil {
 			return oid.Fact{}, err
 		}
