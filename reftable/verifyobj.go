@@ -14,11 +14,10 @@ import (
 // the bytes count that object records keep, and of these no more than eight: ids that begin
 // alike so far are taken as one.
 type namedObjects struct {
-	keep  int // bytes
-	seen  []named
-	block uint32 // the block at hand
-	offs  []int64
-	cut   map[int64]bool // blocks of which not all records are known
+	keep int // bytes
+	seen []named
+	offs []int64
+	cut  map[int64]bool // blocks of which not all records are known
 }
 
 type named struct {

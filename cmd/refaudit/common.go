@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -146,9 +145,8 @@ func (f *ownFile) publish() error {
 	return err
 }
 
-// tally adds up what the summary tells. It is safe for concurrent use.
+// tally adds up what the summary tells.
 type tally struct {
-	mu    sync.Mutex
 	sum   reports.Summary
 	start time.Time
 }

@@ -134,8 +134,7 @@ func (f *FS) after(names []bool, bytes []int, dirty []*inode) *FS {
 	}
 	made := map[*inode]*inode{}
 	safe := map[*inode]map[string]*inode{}
-	var safeOf func(n *inode) map[string]*inode
-	safeOf = func(n *inode) map[string]*inode {
+	safeOf := func(n *inode) map[string]*inode {
 		if safe[n] == nil {
 			safe[n] = map[string]*inode{}
 			for name, to := range n.safe {
