@@ -149,7 +149,7 @@ func FuzzPack(f *testing.F) {
 			case got.State == oid.Present && mended != got:
 				t.Fatalf("%+v, mended %+v", got, mended)
 			}
-			if kind, content, err := newReader(1<<20, 1<<20).read(s.packs[0], b.rows[i].off); got.State == oid.Present && (err != nil || format.Object(kind.String(), content) != *id) {
+			if kind, content, err := NewReader(1<<20, 1<<20).Object(s.packs[0], b.rows[i].off); got.State == oid.Present && (err != nil || format.Object(kind.String(), content) != *id) {
 				t.Fatalf("%v is there, but can't be read: %v", id, err)
 			}
 		}

@@ -210,7 +210,7 @@ func (m *mender) content(id *oid.ID, except *Pack) (kind oid.Kind, content []byt
 // packed makes an object in a pack, taking from elsewhere what is damaged below it.
 func (m *mender) packed(s site) (kind oid.Kind, content []byte, err error) {
 	way, err := m.trail(s)
-	r := newReader(m.limit, 0)
+	r := NewReader(m.limit, 0)
 	work := uint64(0)
 	for i := len(way) - 1; i >= 0; i-- {
 		switch {

@@ -47,7 +47,7 @@ func (v *view) read(id *oid.ID, f oid.Format, limit int64) (kind oid.Kind, conte
 			return 0, nil, err
 		}
 		if how == found {
-			kind, content, err = newReader(limit, 0).read(s.packs[at], off)
+			kind, content, err = NewReader(limit, 0).Object(s.packs[at], off)
 		} else if loose, _ := s.loose.has(id); loose {
 			kind, content, err = readLoose(s, id, limit)
 		} else {

@@ -8,9 +8,9 @@ import (
 	"refaudit/oid"
 )
 
-// reader makes whole objects out of packs, deltas applied. It keeps the bases that it met, so that
+// A Reader makes whole objects out of packs, deltas applied. It keeps the bases that it met, so that
 // objects read in pack order have each base inflated once. It is not safe for concurrent use.
-type reader struct {
+type Reader struct {
 	limit uint64 // of one buffer
 	bases baseCache
 	z     inflate.Inflater
@@ -22,15 +22,15 @@ type reader struct {
 // are long and some objects large; what is both was made to keep its readers busy.
 const workLimit = 1 << 30
 
-// newReader makes a reader of objects of at most limit bytes that keeps up to cache bytes of bases.
+// NewReader makes a reader of objects of at most limit bytes that keeps up to cache bytes of bases.
 // It compares zlib's checksums, but does not hash.
-func newReader(limit, cache int64) *reader {
-	return &reader{limit: uint64(limit), bases: baseCache{limit: int(cache)}}
+func NewReader(limit, cache int64) *Reader {
+	return &Reader{limit: uint64(limit), bases: baseCache{limit: int(cache)}}
 }
 
-// read is the kind and content of the object at off in the pack. The content is valid until the
+// Object is the kind and content of the object at off in the pack. The content is valid until the
 // next call.
-func (r *reader) read(p *Pack, off uint64) (kind oid.Kind, content []byte, err error) {
+func (r *Reader) Object(p *Pack, off uint64) (kind oid.Kind, content []byte, err error) {
 	if _, err = p.Body(); err != nil {
 		return 0, nil, err
 	}
@@ -41,8 +41,8 @@ func (r *reader) read(p *Pack, off uint64) (kind oid.Kind, content []byte, err e
 	return kind, content, err
 }
 
-// object is read inside a guard, with the pack open.
-func (r *reader) object(p *Pack, off uint64) (kind oid.Kind, content []byte, err error) {
+// object is Object inside a guard, with the pack open.
+func (r *Reader) object(p *Pack, off uint64) (kind oid.Kind, content []byte, err error) {
 	r.bases.release()
 	way, cached, err := trail(p, off, r.way[:0], p.index.value.Count()+1, func(at uint64) bool { return r.bases.has(p, at) })
 	r.way = way
@@ -66,7 +66,7 @@ func (r *reader) object(p *Pack, off uint64) (kind oid.Kind, content []byte, err
 }
 
 // whole reads an object that is not stored as a delta.
-func (r *reader) whole(p *Pack, off uint64) (oid.Kind, []byte, error) {
+func (r *Reader) whole(p *Pack, off uint64) (oid.Kind, []byte, error) {
 	e, err := parseEntry(p.body.value, off, p.store.format.Size())
 	if err != nil {
 		return 0, nil, p.fault(off, err)
@@ -80,7 +80,7 @@ func (r *reader) whole(p *Pack, off uint64) (oid.Kind, []byte, error) {
 }
 
 // apply makes the object of a delta from its base.
-func (r *reader) apply(p *Pack, off uint64, base []byte, work *uint64) ([]byte, error) {
+func (r *Reader) apply(p *Pack, off uint64, base []byte, work *uint64) ([]byte, error) {
 	e, err := parseEntry(p.body.value, off, p.store.format.Size())
 	if err != nil {
 		return nil, p.fault(off, err)
@@ -115,7 +115,7 @@ func (r *reader) apply(p *Pack, off uint64, base []byte, work *uint64) ([]byte, 
 }
 
 // inflate is what an entry's zlib stream holds, in a buffer that alloc gives.
-func (r *reader) inflate(p *Pack, off uint64, e *Entry, alloc func(int) []byte) ([]byte, error) {
+func (r *Reader) inflate(p *Pack, off uint64, e *Entry, alloc func(int) []byte) ([]byte, error) {
 	if e.Size > r.limit {
 		return nil, p.fault(off, fmt.Errorf("entry of %d bytes %w of %d", e.Size, ErrTooLarge, r.limit))
 	}

@@ -31,7 +31,7 @@ type objectReader struct {
 	z      inflate.Inflater
 	buf    []byte // room for a header, then content
 	chunk  []byte // of a stream
-	deltas *reader
+	deltas *Reader
 	file   []byte // of a loose object
 }
 
@@ -56,7 +56,7 @@ func (r *objectReader) readPacked(p *Pack, off uint64, e *Entry, kind oid.Kind, 
 	switch {
 	case e.Kind.IsDelta():
 		if r.deltas == nil {
-			r.deltas = newReader(deltaLimit, keptBases)
+			r.deltas = NewReader(deltaLimit, keptBases)
 		}
 		_, content, err := r.deltas.object(p, off)
 		if err != nil {
