@@ -135,6 +135,9 @@ func (s *store) midxBitmap(m *odb.Midx, name string, data []byte) (*storeBitmap,
 			return nil, err
 		}
 		rev, err := s.midxRev(l, uint32(len(numbers)))
+		if err == nil {
+			err = rev.Check()
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -34,69 +34,118 @@ type measuring struct {
 	last bool // what is missing now is missing
 	u    *Usage
 
-	own     *folder   // the object folder, in a quarantine that of the quarantine
-	pools   []*folder // what we borrow from; the first ones may be our own, see mine
-	mine    int       // of pools: the real folder, seen from a quarantine
-	missing error     // why objects may be where we can't see them
 	tips    *ownTips
-	roots   map[string]*roots // of each namespace, or of "" for all
-	names   []string          // the keys of roots, in order
-	view    *view
-	reaches []*poolReach
-	stop    bitmap.Set // what the refs of the alternates reach
-	noStop  string     // why that is not known; "" if it is
+	parents map[oid.ID][]oid.ID // that are decreed
+	maps    mappings            // of the quick way
+
+	quarantined string            // the real object folder, where own is a quarantine; else ""
+	own         *folder           // the object folder, in a quarantine that of the quarantine
+	pools       []*folder         // what we borrow from; the first ones may be our own, see mine
+	mine        int               // of pools: the real folder, seen from a quarantine
+	missing     error             // why objects may be where we can't see them
+	roots       map[string]*roots // of each namespace, or of "" for all
+	names       []string          // the keys of roots, in order
+	view        *view
+	reaches     []*poolReach
+	stop        bitmap.Set // what the refs of the alternates reach
+	noStop      string     // why that is not known; "" if it is
 }
 
 func (m *measuring) run(ctx context.Context) (u *Usage, err error) {
 	defer func() { err = errors.Join(err, m.close()) }()
 	m.u = &Usage{Bytes: map[Figure]int64{}, Unknown: map[Figure]string{}}
-	if err := m.open(ctx); err != nil {
+	if m.last { // the first look may have missed what came between packs and refs: refs first, now
+		if err := m.readRefs(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.open(); err != nil {
 		return nil, err
 	}
-	if err := m.readRefs(ctx); err != nil {
-		return nil, err
+	q := m.startQuick()
+	defer q.wait()
+	if !m.last {
+		if err := m.readRefs(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if q.finish() {
+		m.tellRefs()
+		return m.u, nil
+	}
+	return m.u, m.long(ctx)
+}
+
+// readRefs reads what the repository says of its refs and of the parents of commits.
+func (m *measuring) readRefs(ctx context.Context) (err error) {
+	if m.tips, err = readTips(ctx, m.repo, &m.o); err != nil {
+		return err
+	}
+	var notices []string
+	m.parents, notices, err = decreedParents(m.repo)
+	m.u.Notices = append(m.u.Notices, notices...)
+	return err
+}
+
+// long is the way for everything but the simplest repositories.
+func (m *measuring) long(ctx context.Context) error {
+	if err := m.number(); err != nil {
+		return err
+	}
+	if err := m.resolve(); err != nil {
+		return err
 	}
 	if err := m.exclude(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	res, plan, err := m.reach(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if res.lost != "" && !m.last {
 		m.expire()
-		return nil, errAgain
+		return errAgain
 	}
 	m.figures(m.u, res)
 	m.u.Method, m.u.Reason = plan.told(res)
 	if m.o.Verify {
 		if err := m.verify(ctx, res); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	m.tell(res)
-	return m.u, nil
+	m.tellRefs()
+	return nil
 }
 
-// open opens the object folders and puts them together.
-func (m *measuring) open(ctx context.Context) error {
+// open opens the object folder.
+func (m *measuring) open() error {
 	r := m.repo
 	m.own = &folder{path: r.ObjectDir}
-	quarantine := m.quarantine()
-	m.s.openFolder(m.own, r.ObjectDir, r.Format, r.AlternatesEnv(), "objects/", quarantine == "")
+	m.quarantined = m.quarantine()
+	m.own.open(r.ObjectDir, r.Format, r.AlternatesEnv(), m.quarantined == "", m.s.workers)
 	if m.own.err != nil {
 		return m.own.err
 	}
-	chain := m.own.db.Alternates()
-	m.missing = chain.Unknown
+	m.missing = m.own.db.Alternates().Unknown
 	m.u.Findings = append(m.u.Findings, m.own.found...)
-	for _, a := range chain.Stores[1:] {
+	return nil
+}
+
+// number opens the folders that are borrowed from, and puts all together.
+func (m *measuring) number() error {
+	r := m.repo
+	m.own.number(r.Format, "objects/", m.s.workers)
+	if m.own.err != nil {
+		return m.own.err
+	}
+	for _, a := range m.own.db.Alternates().Stores[1:] {
 		p, err := m.s.pool(a.Path, r.Format)
 		if err != nil {
 			m.missing = errors.Join(m.missing, err)
 			continue
 		}
-		if a.Path == quarantine {
+		if a.Path == m.quarantined {
 			m.pools = slices.Insert(m.pools, 0, p)
 			m.mine = 1
 			continue
@@ -118,8 +167,8 @@ func (m *measuring) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.view = &view{space: sp, workers: m.s.workers}
-	return m.decreed()
+	m.view = &view{space: sp, parents: m.parents, workers: m.s.workers}
+	return nil
 }
 
 // quarantine is the real object folder where we run in a hook and GIT_OBJECT_DIRECTORY names the
@@ -134,14 +183,6 @@ func (m *measuring) quarantine() string {
 		return ""
 	}
 	return real
-}
-
-// decreed reads what the repository says of the parents of commits.
-func (m *measuring) decreed() error {
-	parents, notices, err := decreedParents(m.repo)
-	m.view.parents = parents
-	m.u.Notices = append(m.u.Notices, notices...)
-	return err
 }
 
 // decreedParents are the commits that have no parents (shallow) or others than they say (grafts).
@@ -172,12 +213,8 @@ func decreedParents(r *repo.Repo) (parents map[oid.ID][]oid.ID, notices []string
 	return parents, notices, nil
 }
 
-// readRefs reads our own refs, and looks at what they name.
-func (m *measuring) readRefs(ctx context.Context) (err error) {
-	if m.tips, err = readTips(ctx, m.repo, &m.o); err != nil {
-		return err
-	}
-	m.u.Findings = append(m.u.Findings, m.tips.findings...)
+// resolve looks at what our own refs name.
+func (m *measuring) resolve() (err error) {
 	by := map[string][]oid.ID{"": nil}
 	m.names = []string{""}
 	if m.o.By == ByNamespace {
@@ -252,6 +289,7 @@ func (m *measuring) close() error {
 	for _, p := range m.pools {
 		errs = append(errs, m.s.release(p))
 	}
+	errs = append(errs, m.maps.close())
 	if m.own != nil {
 		errs = append(errs, m.own.close())
 	}
@@ -267,10 +305,6 @@ func (m *measuring) tell(res *reached) {
 	if res.cut > 0 {
 		u.notice("the parents of %d shallow commits are left out", res.cut)
 	}
-	u.Notices = append(u.Notices, m.tips.left...)
-	if m.tips.replaced > 0 {
-		u.notice("%d replacements are not followed: these are the sizes of the objects themselves, which gc keeps", m.tips.replaced)
-	}
 	for _, s := range m.view.stores {
 		u.Findings = append(u.Findings, s.problems...)
 		s.mu.Lock()
@@ -280,14 +314,21 @@ func (m *measuring) tell(res *reached) {
 		}
 		s.mu.Unlock()
 	}
-	if m.own.db != nil {
-		for _, f := range m.own.db.Problems() {
-			if f.ID == finding.BitmapUnusable {
-				u.Findings = append(u.Findings, f)
-			}
+	for _, f := range m.own.db.Problems() {
+		if f.ID == finding.BitmapUnusable {
+			u.Findings = append(u.Findings, f)
 		}
 	}
-	u.Findings = once(u.Findings)
+}
+
+// tellRefs adds what is to say of our refs.
+func (m *measuring) tellRefs() {
+	u := m.u
+	u.Findings = once(append(u.Findings, m.tips.findings...))
+	u.Notices = append(u.Notices, m.tips.left...)
+	if m.tips.replaced > 0 {
+		u.notice("%d replacements are not followed: these are the sizes of the objects themselves, which gc keeps", m.tips.replaced)
+	}
 }
 
 // once leaves out findings that say the same of the same place.

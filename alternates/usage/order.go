@@ -24,7 +24,8 @@ const packHeader = 12
 
 var errOrder = errors.New("objects overlap or lie outside the pack")
 
-// orderByRev takes the order from a reverse index, which must fit the offsets of the index.
+// orderByRev takes the order from a reverse index. Its places are claims: that the offsets which they
+// lead to rise makes them true.
 func orderByRev(x *odb.Index, rev bitmap.Rev, end uint64) (*order, error) {
 	o := newOrder(x.Count(), end)
 	for i := range o.index {
@@ -63,6 +64,9 @@ func newOrder(n int, end uint64) *order {
 func (o *order) fill(x *odb.Index, end uint64) error {
 	last := uint64(packHeader - 1)
 	for i, at := range o.index {
+		if int(at) >= len(o.index) {
+			return fmt.Errorf("object %d of %d: %w", at, len(o.index), errOrder)
+		}
 		off, ok := x.Offset(int(at))
 		if !ok || off <= last || off >= end {
 			return fmt.Errorf("object %v: %w", x.ID(int(at)), errOrder)

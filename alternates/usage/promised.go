@@ -112,9 +112,7 @@ func named(kind oid.Kind, data []byte, format oid.Format, fn func(oid.ID)) {
 			}
 		}
 	case oid.Tag:
-		var id oid.ID
-		const head = len("object ")
-		if len(data) >= head+format.HexLen() && string(data[:head]) == "object " && parseHex(&id, data[head:], format) {
+		if id, err := targetOf(data, format); err == nil {
 			fn(id)
 		}
 	}

@@ -110,10 +110,6 @@ func (k *kindReader) kind(v uint32) (oid.Kind, error) {
 var errTag = errors.New("a malformed tag")
 
 // tagTarget is what a tag points at.
-//
-//	object <id>
-//	type <kind>
-//	...
 func (r *reader) tagTarget(v uint32) (oid.ID, error) {
 	kind, data, _, _, err := r.object(v)
 	if err != nil {
@@ -122,11 +118,27 @@ func (r *reader) tagTarget(v uint32) (oid.ID, error) {
 	if err != nil {
 		return oid.ID{}, err
 	}
-	var id oid.ID
+	if kind != oid.Tag {
+		return oid.ID{}, fmt.Errorf("object %v is a %v, not a tag", r.sp.id(v), kind)
+	}
+	id, err := targetOf(data, r.sp.format)
+	if err != nil {
+		return id, fmt.Errorf("object %v: %w", r.sp.id(v), err)
+	}
+	return id, nil
+}
+
+// targetOf reads the first line of a tag.
+//
+//	object <id>
+//	type <kind>
+//	...
+func targetOf(tag []byte, format oid.Format) (oid.ID, error) {
 	const head = len("object ")
-	hex := r.sp.format.HexLen()
-	if kind != oid.Tag || len(data) <= head+hex || string(data[:head]) != "object " || data[head+hex] != '\n' || !parseHex(&id, data[head:], r.sp.format) {
-		return id, fmt.Errorf("object %v: %w", r.sp.id(v), errTag)
+	hex := format.HexLen()
+	var id oid.ID
+	if len(tag) <= head+hex || string(tag[:head]) != "object " || tag[head+hex] != '\n' || !parseHex(&id, tag[head:], format) {
+		return id, errTag
 	}
 	return id, nil
 }

@@ -64,28 +64,29 @@ type folder struct {
 	nested  []*folder             // the pools that were needed for it
 }
 
-// openFolder opens an object folder. all asks for the size of every file in it.
-func (s *Session) openFolder(f *folder, dir string, format oid.Format, environment, label string, all bool) {
-	f.db, f.found, f.err = odb.Open(dir, format, odb.Options{Workers: s.workers, Alternates: environment})
-	if f.err != nil {
-		return
-	}
-	own := f.db.Stores()[0]
-	f.files = scanLoose(own.Dir(), format, all)
-	f.store, f.err = openStore(own, format, label, f.files.loose, f.files.err, s.workers)
-	if f.err != nil {
-		f.err = errors.Join(f.err, f.db.Close())
-		f.db = nil
+// open lists what an object folder has. all asks for the size of every file in it.
+func (f *folder) open(dir string, format oid.Format, environment string, all bool, workers int) {
+	f.db, f.found, f.err = odb.Open(dir, format, odb.Options{Workers: workers, Alternates: environment})
+	if f.err == nil {
+		f.files = scanLoose(f.db.Stores()[0].Dir(), format, all)
 	}
 }
 
+// number opens the packs and numbers the objects. label stands before file names in messages.
+func (f *folder) number(format oid.Format, label string, workers int) {
+	f.store, f.err = openStore(f.db.Stores()[0], format, label, f.files.loose, f.files.err, workers)
+}
+
 func (f *folder) close() error {
-	if f.db == nil {
-		return nil
+	var errs []error
+	if f.store != nil {
+		errs = append(errs, f.store.maps.close())
 	}
-	err := errors.Join(f.store.maps.close(), f.db.Close())
-	f.db = nil
-	return err
+	if f.db != nil {
+		errs = append(errs, f.db.Close())
+	}
+	f.store, f.db = nil, nil
+	return errors.Join(errs...)
 }
 
 // pool takes the pool at path, an object folder's without symbolic links. The caller gives it back.
@@ -100,7 +101,11 @@ func (s *Session) pool(path string, format oid.Format) (*folder, error) {
 		s.idle = slices.DeleteFunc(s.idle, func(q *folder) bool { return q == p })
 	}
 	s.mu.Unlock()
-	p.once.Do(func() { s.openFolder(p, path, format, "", path+string(filepath.Separator), false) })
+	p.once.Do(func() {
+		if p.open(path, format, "", false, s.workers); p.err == nil {
+			p.number(format, path+string(filepath.Separator), s.workers)
+		}
+	})
 	if p.err != nil {
 		s.expire(p)
 		s.release(p)

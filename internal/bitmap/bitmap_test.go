@@ -307,7 +307,10 @@ func TestRev(t *testing.T) {
 			"short":           {build()[:20], owner, "is too short"},
 			"flipped":         {slices.Concat(build(2, 0, 1)[:20], build(2, 1, 0)[20:]), owner, "checksum"},
 		} {
-			_, err := ParseRev("r", c.data, c.owner)
+			r, err := ParseRev("r", c.data, c.owner)
+			if err == nil {
+				err = r.Check()
+			}
 			var bad *finding.Corrupt
 			if !errors.As(err, &bad) || bad.ID != finding.BitmapUnusable || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%v %s: %v, want %q", format, name, err, c.err)
@@ -321,6 +324,9 @@ func FuzzRev(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, n uint32) {
 		sum := make([]byte, 20)
 		r, err := ParseRev("r", seal(oid.SHA1, append(slices.Clone(b), sum...)), Owner{Format: oid.SHA1, Objects: n % (1 << 20), Checksum: sum})
+		if err == nil {
+			err = r.Check()
+		}
 		if err != nil {
 			var bad *finding.Corrupt
 			if !errors.As(err, &bad) {
@@ -348,7 +354,8 @@ func BenchmarkParseRev(b *testing.B) {
 	data := seal(oid.SHA1, append(body, owner.Checksum...))
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		if _, err := ParseRev("r", data, owner); err != nil {
+		r, err := ParseRev("r", data, owner)
+		if err != nil || r.Check() != nil {
 			b.Fatal(err)
 		}
 	}

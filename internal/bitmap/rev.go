@@ -8,9 +8,8 @@ import (
 	"refaudit/internal/binread"
 )
 
-// Rev is a reverse index: for each object in pack order, its place in the index. It is a
-// permutation, of as many places as there are objects; in a layer of a chain, the places count
-// from the lowest layer on. Specification: gitformat-pack in git.
+// Rev is a reverse index: for each object in pack order, its place in the index; in a layer of a
+// chain, the places count from the lowest layer on. Specification: gitformat-pack in git.
 //
 //	0      4             8              12                 12+4n
 //	+------+-------------+--------------+------------------+-----------------------+-----------+
@@ -18,9 +17,13 @@ import (
 //	+------+-------------+--------------+------------------+-----------------------+-----------+
 //
 // The chunk RIDX of a multi-pack-index holds the places alone.
+//
+// A Rev has as many places as there are objects. That they are a permutation is a claim: see Check.
 type Rev struct {
+	name   string
+	at     int64 // of the places in the file
 	places []byte
-	base   uint32
+	owner  Owner
 }
 
 // ParseRev reads a .rev file; name is what messages call it.
@@ -47,29 +50,34 @@ func ParseRev(name string, data []byte, owner Owner) (Rev, error) {
 	return RevOf(name, 12, places, owner)
 }
 
-// RevOf reads the places alone, which stand in the file at offset at.
+// RevOf takes the places alone, which stand in the file at offset at.
 func RevOf(name string, at int64, places []byte, owner Owner) (Rev, error) {
-	n := owner.Objects
-	if uint64(len(places)) != 4*uint64(n) {
-		return Rev{}, corrupt(name, at, "%d bytes, %d objects need %d", len(places), n, 4*uint64(n))
+	if uint64(len(places)) != 4*uint64(owner.Objects) {
+		return Rev{}, corrupt(name, at, "%d bytes, %d objects need %d", len(places), owner.Objects, 4*uint64(owner.Objects))
 	}
+	return Rev{name: name, at: at, places: places, owner: owner}, nil
+}
+
+// Check makes sure that each object has its place, once.
+func (r Rev) Check() error {
+	n := r.owner.Objects
 	seen := NewSet(int(n))
-	for i := 0; i < len(places); i += 4 {
-		p := binary.BigEndian.Uint32(places[i:])
-		local := p - owner.Base
-		if p < owner.Base || local >= n {
-			return Rev{}, corrupt(name, at+int64(i), "names object %d, and there are %d", p, owner.total())
+	for i := range r.Len() {
+		p := r.At(i)
+		if p >= n {
+			return corrupt(r.name, r.at+4*int64(i), "names object %d, and there are %d", p+r.owner.Base, r.owner.total())
 		}
-		if seen.Has(local) {
-			return Rev{}, corrupt(name, at+int64(i), "names object %d twice", p)
+		if seen.Has(p) {
+			return corrupt(r.name, r.at+4*int64(i), "names object %d twice", p+r.owner.Base)
 		}
-		seen.Add(local)
+		seen.Add(p)
 	}
-	return Rev{places: places, base: owner.Base}, nil
+	return nil
 }
 
 // Len is the number of objects.
 func (r Rev) Len() int { return len(r.places) / 4 }
 
 // At is the place in the index of the i-th object in pack order; in a layer, counted in the layer.
-func (r Rev) At(i int) uint32 { return binary.BigEndian.Uint32(r.places[4*i:]) - r.base }
+// Unless Check has said so, it may be the place of no object.
+func (r Rev) At(i int) uint32 { return binary.BigEndian.Uint32(r.places[4*i:]) - r.owner.Base }
