@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"refaudit/internal/lockfile"
+	"refaudit/internal/vfs"
 	"refaudit/packed"
 )
 
@@ -29,9 +30,9 @@ type PackedPlan struct {
 
 // Plan says what Fix would do now, and takes no lock.
 func (p *Packed) Plan(ctx context.Context, wanted []Wanted, st Structure, brake Brake) (*PackedPlan, error) {
-	path, err := lockfile.Resolve(p.Repo.FS, p.Path)
+	path, err := p.resolve()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.Label, err)
+		return nil, err
 	}
 	src, err := openSource(p.Repo.FS, path)
 	if err != nil {
@@ -56,6 +57,28 @@ func (p *Packed) Plan(ctx context.Context, wanted []Wanted, st Structure, brake 
 	}
 	out.Diff = unified(p.Label, before, after.Bytes())
 	return out, nil
+}
+
+// resolve finds the file that git locks and replaces. A link that leads to somebody else's file is not followed.
+func (p *Packed) resolve() (string, error) {
+	path, err := lockfile.Resolve(p.Repo.FS, p.Path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", p.Label, err)
+	}
+	if path == p.Path {
+		return path, nil
+	}
+	here, err := p.Repo.FS.Stat(filepath.Dir(p.Path))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", p.Label, err)
+	}
+	for _, where := range []string{path, filepath.Dir(path)} {
+		st, err := p.Repo.FS.Stat(where)
+		if err == nil && st.UID != here.UID {
+			return "", &Refused{Store: p.Label, Reason: fmt.Sprintf("it is a symbolic link to %s, and %s belongs to another owner", path, where), Err: vfs.ErrOutside}
+		}
+	}
+	return path, nil
 }
 
 func byName(wanted []Wanted) map[string]Wanted {
@@ -136,8 +159,8 @@ func (p *Packed) hold(ctx context.Context, fn func(*packedHold) error) (*Outcome
 
 func (h *packedHold) run(ctx context.Context, fn func(*packedHold) error) (err error) {
 	fsys := h.Repo.FS
-	if h.path, err = lockfile.Resolve(fsys, h.Path); err != nil {
-		return fmt.Errorf("%s: %w", h.Label, err)
+	if h.path, err = h.resolve(); err != nil {
+		return err
 	}
 	open, err := h.Repo.openEntries(h.path)
 	if err != nil {

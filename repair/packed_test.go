@@ -244,6 +244,21 @@ func TestALinkedPackedRefs(t *testing.T) {
 	}
 }
 
+func TestALinkToSomebodyElsesFile(t *testing.T) {
+	for _, where := range []string{"/store/pr", "/store"} {
+		w := newWorld(t, oid.SHA1)
+		w.f.Put("/store/pr", []byte(w.expand(fullHeader+"t1 refs/tags/v1\n^c2\n")))
+		w.f.PutLink("/r/packed-refs", "../store/pr")
+		w.f.Own(where, 4242)
+		if _, err := w.packed().Fix(ctx, []Wanted{w.want("refs/tags/v1", "t1", "c2")}, Whole, Brake{Tags: 1}); !errors.Is(err, ErrRefused) {
+			t.Errorf("%s belongs to another: %v", where, err)
+		}
+		if names := w.f.Names("/store"); !slices.Equal(names, []string{"pr"}) {
+			t.Errorf("left %v", names)
+		}
+	}
+}
+
 func TestTheNewFileIsAnotherAndLater(t *testing.T) {
 	w := newWorld(t, oid.SHA1)
 	p := w.putPacked(fullHeader + "t1 refs/tags/v1\n^c2\n")

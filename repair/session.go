@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -347,8 +348,12 @@ func (s *session) pending(st *store) (bool, error) {
 		dir = r.Dir
 	}
 	open, err := s.repo.openEntries(dir)
-	if len(open) > 0 || err != nil || st.packed == nil {
+	if len(open) > 0 || err != nil {
 		return len(open) > 0, err
+	}
+	if st.packed == nil {
+		names, err := s.o.FS.ReadDir(dir)
+		return err == nil && st.stack != nil && slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, tempMark) }), nil
 	}
 	where, err := lockfile.Resolve(s.o.FS, st.packed.Path)
 	if err != nil {

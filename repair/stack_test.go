@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"refaudit/internal/crashfs"
 	"refaudit/internal/journal"
@@ -313,6 +314,23 @@ func copyDisk(to, from *crashfs.FS) error {
 	}
 	to.PutDir("/state")
 	return nil
+}
+
+func TestUnfinishedTablesGoWhenTheyAreOld(t *testing.T) {
+	w := newWorld(t, oid.SHA1)
+	table := w.putTable(1, "t1 refs/tags/v1 c1")
+	for _, name := range []string{"a.temp.refaudit-1", "b.temp.refaudit-2", "c.temp.XyZ123"} {
+		w.f.Put(stackDir+"/"+name, nil)
+		if name[0] != 'b' {
+			w.f.Chtimes(stackDir+"/"+name, time.Unix(1_600_000_000, 0))
+		}
+	}
+	if _, err := w.stack().Fix(ctx, nil, Brake{}); err != nil {
+		t.Fatal(err)
+	}
+	if names := w.f.Names(stackDir); !slices.Equal(names, []string{table, "b.temp.refaudit-2", "c.temp.XyZ123", "tables.list"}) {
+		t.Errorf("%v", names)
+	}
 }
 
 func TestARepairThatWasCutShortIsExplained(t *testing.T) {

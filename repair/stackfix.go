@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"refaudit/internal/journal"
 	"refaudit/internal/lockfile"
@@ -73,7 +74,7 @@ func (h *holding) run(ctx context.Context, fn func(*holding) error) error {
 		return h.broken(err)
 	}
 	defer h.stack.close()
-	if err := h.settle(open); err != nil {
+	if err := errors.Join(h.settle(open), h.clearTemps()); err != nil {
 		return err
 	}
 	return fn(h)
@@ -305,6 +306,42 @@ func gone(err error) error {
 	return err
 }
 
+// tempMark stands in the names of tables that are being written: git's own mark, and ours.
+const tempMark = ".temp.refaudit-"
+
+// tempAge is when a table that was being written counts as left behind. To take one away from a
+// writer that lives makes it fail, and harms nothing.
+const tempAge = 10 * time.Minute
+
+// clearTemps removes tables of ours that were never finished.
+func (h *holding) clearTemps() error {
+	names, err := h.Repo.FS.ReadDir(h.Dir)
+	if err != nil {
+		return fmt.Errorf("%s: %w", h.Label, err)
+	}
+	var old []string
+	for _, name := range names {
+		if !strings.Contains(name, tempMark) {
+			continue
+		}
+		st, err := h.Repo.FS.Lstat(filepath.Join(h.Dir, name))
+		if err != nil {
+			continue
+		}
+		now, err := h.Repo.FS.Now(h.Dir)
+		if err != nil {
+			return fmt.Errorf("%s: %w", h.Label, err)
+		}
+		if now.Sub(st.ModTime) > tempAge {
+			old = append(old, name)
+		}
+	}
+	if len(old) > 0 {
+		h.notice("%s: %d unfinished tables of repairs that were cut short are removed", h.Label, len(old))
+	}
+	return h.remove(old)
+}
+
 // writeTable writes and syncs a table under a temporary name, which no git takes for a table.
 func (h *holding) writeTable(name string, like vfs.Info, fill func(*reftable.Writer) error, o reftable.Options) (*lockfile.Temp, error) {
 	o.Format = h.Repo.Format
@@ -313,7 +350,7 @@ func (h *holding) writeTable(name string, like vfs.Info, fill func(*reftable.Wri
 	}
 	o.RestartInterval, o.NoObjects = h.Repo.Tables.RestartInterval, h.Repo.Tables.NoObjects
 	h.Repo.step("write " + name)
-	temp, err := h.lock.Temp(filepath.Join(h.Dir, strings.TrimSuffix(name, ".ref")+".temp."+random(3)), h.Repo.perm(like))
+	temp, err := h.lock.Temp(filepath.Join(h.Dir, strings.TrimSuffix(name, ".ref")+tempMark+random(3)), h.Repo.perm(like))
 	if err != nil {
 		return nil, err
 	}
