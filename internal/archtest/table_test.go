@@ -115,7 +115,7 @@ var leaves = []leave{
 }
 
 // vfsWriters are the names of vfs that can write, and who may say them.
-const vfsWriters = "FS OS File"
+const vfsWriters = "FS OS File Hold"
 
 var vfsWriting = []leave{
 	{"internal/lockfile", "*", "takes and commits locks"},

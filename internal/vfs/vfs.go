@@ -88,6 +88,7 @@ func (d *Dir) openPath(path string) (*os.File, fs.FileInfo, error) {
 		f.Close()
 		return nil, nil, err
 	}
+	noteCold(f, path, st)
 	return f, st, nil
 }
 
