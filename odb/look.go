@@ -79,7 +79,8 @@ func (l *look) run(ctx context.Context) error {
 // pass finds and reads the objects that index names, as far as they can be found and are sound.
 func (l *look) pass(ctx context.Context, count int, index func(int) int32) error {
 	err := parallel(ctx, len(l.workers), count, func(n, from, to int) {
-		l.workers[n].each(from, to, index, l.workers[n].find)
+		w := l.workers[n]
+		w.each(from, to, index, func(k int) { w.find(index(k)) })
 	})
 	if err != nil {
 		return err
@@ -91,11 +92,8 @@ func (l *look) pass(ctx context.Context, count int, index func(int) int32) error
 	}
 	hits = sortHits(hits)
 	return parallel(ctx, len(l.workers), len(hits), func(n, from, to int) {
-		w, k := l.workers[n], from
-		w.each(from, to, func(k int) int32 { return hits[k].i }, func(int32) {
-			w.read(hits[k])
-			k++
-		})
+		w := l.workers[n]
+		w.each(from, to, func(k int) int32 { return hits[k].i }, func(k int) { w.read(hits[k]) })
 	})
 }
 
@@ -150,12 +148,13 @@ func (w *worker) reset() {
 	w.hits, w.missing, w.failed = w.hits[:0], w.missing[:0], w.failed[:0]
 }
 
-// each runs fn on the objects [from, to) of index. Those at which a mapped file can't be read are failed.
-func (w *worker) each(from, to int, index func(int) int32, fn func(i int32)) {
+// each runs fn for each k in [from, to), which is about the object index(k). Those at which a
+// mapped file can't be read are failed.
+func (w *worker) each(from, to int, index func(k int) int32, fn func(k int)) {
 	for k := from; k < to; {
 		err := vfs.Guard(func() error {
 			for ; k < to; k++ {
-				fn(index(k))
+				fn(k)
 			}
 			return nil
 		})

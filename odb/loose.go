@@ -222,8 +222,11 @@ func openLoose(s *Store, id *oid.ID, z *inflate.Inflater, buf *[]byte) (_ *loose
 	return f, err
 }
 
-// readAll is the whole file, in buf.
-func (f *looseFile) readAll(buf *[]byte) ([]byte, error) {
+// all is the whole file, in buf, which must be openLoose's.
+func (f *looseFile) all(buf *[]byte) ([]byte, error) {
+	if f.fileSize < looseHead {
+		return (*buf)[:f.fileSize], nil // has been read
+	}
 	if int64(cap(*buf)) < f.fileSize {
 		*buf = make([]byte, f.fileSize)
 	}

@@ -92,8 +92,8 @@ func (m *mender) mend(id *oid.ID, all bool) (fact oid.Fact) {
 		return oid.Fact{State: stateOf(err), Kind: kind}
 	}
 	kind, content, err := m.content(id, nil)
-	if err == nil && kind == oid.Tag {
-		fact, err = tagFact(m.format, content)
+	if err == nil {
+		fact, err = factOf(m.format, kind, content)
 	}
 	fact.State, fact.Kind = stateOf(err), kind
 	return fact

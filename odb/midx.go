@@ -237,18 +237,20 @@ func (s *Store) openChain(old *Store) error {
 	if err != nil {
 		return err
 	}
+	seen := map[string]bool{}
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSuffix(line, []byte("\n"))
 		var raw [oid.MaxSize]byte
 		if len(line) != s.format.HexLen() || !oid.DecodeHex(raw[:s.format.Size()], line) {
 			return corrupt(s.label(midxChain), finding.BitmapUnusable, "line %q is no hash", line)
 		}
+		if seen[string(line)] {
+			return corrupt(s.label(midxChain), finding.BitmapUnusable, "layer %s stands twice", line)
+		}
+		seen[string(line)] = true
 		m, err := s.openLayer("pack/multi-pack-index.d/multi-pack-index-"+string(line)+".midx", old)
 		if err != nil {
 			return err
-		}
-		if m.base != nil || m == s.midx {
-			return corrupt(s.label(midxChain), finding.BitmapUnusable, "layer %s stands twice", line)
 		}
 		m.base = s.midx
 		s.midx = m

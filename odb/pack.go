@@ -154,8 +154,11 @@ func (p *Pack) base(e *Entry) (uint64, error) {
 func (p *Pack) verify() error {
 	_, err := p.sound.get(func() (none struct{}, err error) {
 		x, err := p.Index()
-		if err == nil {
-			err = vfs.Guard(x.Verify)
+		if err != nil {
+			return none, err
+		}
+		if err = vfs.Guard(x.Verify); err != nil && isDamage(err) {
+			err = corrupt(p.store.label(p.File("idx")), finding.AuditSkipped, "%w", err)
 		}
 		return none, err
 	})
@@ -173,10 +176,11 @@ func (p *Pack) trouble() (ext string, err error) {
 	return "pack", p.body.failed()
 }
 
-// usable tells whether everything that was needed of the pack so far could be used.
-func (p *Pack) usable() bool {
+// mayRecover tells whether the pack could not be used for a reason that need not last.
+func (p *Pack) mayRecover() bool {
 	_, err := p.trouble()
-	return err == nil
+	_, damage := errors.AsType[*finding.Corrupt](err)
+	return err != nil && !damage
 }
 
 // fault places an error at an offset in the pack.

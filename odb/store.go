@@ -27,7 +27,7 @@ type Store struct {
 	loose    looseFiles
 }
 
-// fileStamp tells one state of a file from another.
+// fileStamp tells one state of a pack or an index from another; of other files it is empty.
 type fileStamp struct {
 	size  int64
 	mtime time.Time
@@ -80,22 +80,26 @@ func (s *Store) listPacks(old *Store) {
 		if !ok {
 			continue
 		}
-		st, err := s.dir.Stat("pack/" + e.Name())
-		if err != nil {
-			continue // gone since the folder was listed
+		var stamp fileStamp
+		if ext == "pack" || ext == "idx" {
+			st, err := s.dir.Stat("pack/" + e.Name())
+			if err != nil {
+				continue // gone since the folder was listed
+			}
+			stamp = fileStamp{st.Size(), st.ModTime()}
 		}
 		p := byName[name]
 		if p == nil {
 			p = &Pack{store: s, name: name, files: map[string]fileStamp{}}
 			byName[name] = p
 		}
-		p.files[ext] = fileStamp{st.Size(), st.ModTime()}
+		p.files[ext] = stamp
 	}
 	for name, p := range byName {
 		if !p.Has("pack") || !p.Has("idx") {
 			continue
 		}
-		if q := known[name]; q != nil && maps.Equal(q.files, p.files) && q.usable() {
+		if q := known[name]; q != nil && maps.Equal(q.files, p.files) && !q.mayRecover() {
 			p = q
 		}
 		s.packs = append(s.packs, p)
@@ -119,5 +123,3 @@ func (s *Store) fail(err error, f finding.Finding) {
 	}
 	s.problems = append(s.problems, f)
 }
-
-func (s *Store) String() string { return "object folder " + s.dir.Root() }

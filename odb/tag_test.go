@@ -107,7 +107,7 @@ func FuzzTag(f *testing.F) {
 		if sha1 {
 			format = oid.SHA1
 		}
-		whole, err := tagFact(format, text)
+		whole, err := factOf(format, oid.Tag, text)
 		// a stream shows only the beginning
 		newline := int64(strings.LastIndexByte(string(text), '\n'))
 		target, claims, err2 := parseTag(format, text[:min(len(text), tagHeadLen)], int64(len(text)), newline)

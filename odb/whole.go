@@ -62,9 +62,13 @@ func (r *objectReader) readPacked(p *Pack, off uint64, e *Entry, kind oid.Kind, 
 		if err != nil {
 			return oid.Fact{}, err
 		}
-		object := r.room(len(content))
-		copy(object[looseHeaderMax:], content)
-		return r.judge(object, kind, id)
+		h := r.format.New()
+		h.Write(appendHeader(nil, kind, uint64(len(content))))
+		h.Write(content)
+		if string(h.Sum(nil)) != string(id.Bytes()) {
+			return oid.Fact{}, errHash
+		}
+		return factOf(r.format, kind, content)
 	case e.Size > wholeLimit:
 		z, err := zlib.NewReader(bytes.NewReader(p.body.value[e.Data:]))
 		if err != nil {
@@ -98,16 +102,16 @@ func (r *objectReader) judge(object []byte, kind oid.Kind, id *oid.ID) (oid.Fact
 	if sum := hashOf(r.format, object); string(sum[:r.format.Size()]) != string(id.Bytes()) {
 		return oid.Fact{}, errHash
 	}
-	if kind != oid.Tag {
-		return oid.Fact{State: oid.Present, Kind: kind}, nil
-	}
-	return tagFact(r.format, content)
+	return factOf(r.format, kind, content)
 }
 
-// tagFact is what the text of a tag says.
-func tagFact(f oid.Format, text []byte) (oid.Fact, error) {
-	target, claims, err := parseTag(f, text, int64(len(text)), int64(bytes.LastIndexByte(text, '\n')))
-	return oid.Fact{State: oid.Present, Kind: oid.Tag, Target: target, Claims: claims}, err
+// factOf is what there is to say of an object that hashes to its name.
+func factOf(f oid.Format, kind oid.Kind, content []byte) (fact oid.Fact, err error) {
+	fact = oid.Fact{State: oid.Present, Kind: kind}
+	if kind == oid.Tag {
+		fact.Target, fact.Claims, err = parseTag(f, content, int64(len(content)), int64(bytes.LastIndexByte(content, '\n')))
+	}
+	return fact, err
 }
 
 // stream is judge for an object that is too large to be held: size bytes that must come from z.
@@ -212,7 +216,7 @@ func (r *objectReader) streamLoose(f *looseFile, id *oid.ID) (fact oid.Fact, err
 
 func (r *objectReader) wholeLoose(f *looseFile, id *oid.ID) (oid.Fact, error) {
 	object := r.room(f.headerLen + int(f.size))
-	src, err := f.readAll(&r.file)
+	src, err := f.all(&r.file)
 	if err != nil {
 		return oid.Fact{}, err
 	}
