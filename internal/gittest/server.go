@@ -29,9 +29,10 @@ func (p *Program) ExecPath(t testing.TB) string {
 // server that speaks TLS. user, if it isn't "", must log in, and the password is "secret".
 func (p *Program) HTTPS(t testing.TB, root, user string) Server {
 	t.Helper()
+	exec := p.ExecPath(t)
 	backend := &cgi.Handler{
-		Path: filepath.Join(p.ExecPath(t), "git-http-backend"),
-		Env: Env("GIT_PROJECT_ROOT="+root, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=2",
+		Path: filepath.Join(exec, "git-http-backend"),
+		Env: Env("GIT_EXEC_PATH="+exec, "GIT_PROJECT_ROOT="+root, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=2",
 			"GIT_CONFIG_KEY_0=http.receivepack", "GIT_CONFIG_VALUE_0=true", "GIT_CONFIG_KEY_1=safe.directory", "GIT_CONFIG_VALUE_1=*"),
 		Stderr: &errorsToTest{t},
 	}
@@ -73,8 +74,8 @@ func (p *Program) SSH(t testing.TB) Server {
 	text := `#!/bin/sh
 for last; do :; done
 for v in $(env | sed -n 's/^\(GIT_[A-Z_0-9]*\)=.*/\1/p'); do [ "$v" = GIT_PROTOCOL ] || unset "$v"; done
-export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null
-PATH='` + p.ExecPath(t) + `':$PATH exec sh -c "$last"
+export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_EXEC_PATH='` + p.ExecPath(t) + `'
+PATH=$GIT_EXEC_PATH:$PATH exec sh -c "$last"
 `
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
 		t.Fatal(err)

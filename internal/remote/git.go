@@ -14,7 +14,7 @@ import (
 
 // ChildError is a git program that failed, or that a signal ended.
 type ChildError struct {
-	Command string // its first words
+	Command string // such as fetch
 	Err     error
 	// Stderr is the end of what it said, where that was kept.
 	Stderr string
@@ -86,7 +86,20 @@ func (r *Remote) run(ctx context.Context, c child) error {
 	if err == nil {
 		return nil
 	}
-	return &ChildError{Command: c.args[0], Err: plain(err), Stderr: heard.String()}
+	return &ChildError{Command: command(c.args), Err: plain(err), Stderr: heard.String()}
+}
+
+// command is git's command among its arguments.
+func command(args []string) string {
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "-c":
+			i++
+		case !strings.HasPrefix(args[i], "-"):
+			return args[i]
+		}
+	}
+	return ""
 }
 
 // plain says of a program that could not be found that it could not, once.
