@@ -41,6 +41,7 @@ var packedCases = []struct {
 	{"a web page", fullHeader + "c1 refs/heads/main\n!</script>\n", ""},
 	{"a header of another kind", "# made by hand\nc1 refs/heads/main\nt1 refs/tags/v1\n", fullHeader + "c1 refs/heads/main\nt1 refs/tags/v1\n^c1\n"},
 	{"no header, and a wrong peel", "c1 refs/heads/main\nt2 refs/tags/v2\n^c1\nt1 refs/tags/v1\n", fullHeader + "c1 refs/heads/main\nt1 refs/tags/v1\n^c1\nt2 refs/tags/v2\n^c2\n"},
+	{"no header, and nothing else", "c1 refs/heads/main\nt1 refs/tags/v1\n", fullHeader + "c1 refs/heads/main\nt1 refs/tags/v1\n^c1\n"},
 	{"JGit's header, true", "# pack-refs with: peeled \nt1 refs/other/x\nt1 refs/tags/v1\n^c2\n", "# pack-refs with: peeled \nt1 refs/other/x\n^c1\nt1 refs/tags/v1\n^c1\n"},
 	{"a dangling tag", fullHeader + "dangling refs/tags/d\n^gone\n", fullHeader + "dangling refs/tags/d\n"},
 	{"an absent object", fullHeader + "gone refs/heads/gone\n^c1\nt1 refs/tags/v1\n^c2\n", fullHeader + "gone refs/heads/gone\n^c1\nt1 refs/tags/v1\n^c1\n"},

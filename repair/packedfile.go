@@ -21,8 +21,7 @@ type Structure struct {
 	Order     bool // names out of the order that the header promises
 	Duplicate bool // names that stand twice with the same value
 	Terminate bool // a last line without a newline
-	Header    bool // a header that git does not know; where the file is rewritten anyway, a missing one
-	NoHeader  bool // a missing header by itself
+	Header    bool // a header that git does not know, or none
 }
 
 // Whole is the structure that is mended where nothing narrows it.
@@ -119,7 +118,7 @@ func (p *Packed) planPacked(ctx context.Context, src *source, wanted map[string]
 	}
 	out := &packedPlan{}
 	look.mendStructure(out, st)
-	header := look.wantsHeader(st, out.structure || len(look.hit) > 0)
+	header := st.Header && (look.sum.Header.Bad || !look.sum.Header.Present)
 	if header || out.plan.MergeEqual || out.plan.Terminate {
 		if err := p.lookAgain(ctx, src, look, header, out); err != nil {
 			return nil, err
@@ -128,7 +127,7 @@ func (p *Packed) planPacked(ctx context.Context, src *source, wanted map[string]
 	if err := p.decidePeels(ctx, look, wanted, decide, brake, out); err != nil {
 		return nil, err
 	}
-	if header && (out.structure || len(out.changes) > 0 || look.sum.Header.Bad || st.NoHeader) {
+	if header {
 		look.newHeader(out)
 	}
 	return out, nil
@@ -195,12 +194,6 @@ func (l *packedLook) mendStructure(out *packedPlan, st Structure) {
 			whole(finding.PackedRefUnsorted, "put the refs in order")
 		}
 	}
-}
-
-// wantsHeader tells whether a new header is to be written, should the file be rewritten.
-func (l *packedLook) wantsHeader(st Structure, rewritten bool) bool {
-	h := &l.sum.Header
-	return h.Bad && st.Header || !h.Present && (st.NoHeader || st.Header && rewritten)
 }
 
 // lookAgain reads the file a second time for entries that are known to matter only now: all of them for a

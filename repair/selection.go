@@ -29,6 +29,5 @@ func (s Selection) structure() Structure {
 		Duplicate: s.Only[finding.PackedRefDuplicate],
 		Terminate: s.Only[finding.PackedRefEntryNotTerminated],
 		Header:    s.Only[finding.BadPackedRefHeader] || s.Only[finding.HeaderMissing],
-		NoHeader:  s.Only[finding.HeaderMissing],
 	}
 }

@@ -273,7 +273,7 @@ var damaging = map[finding.ID]bool{
 // mendable are the findings about a packed-refs file as a whole that a repair can answer.
 var mendable = map[finding.ID]bool{
 	finding.PeelOrphan: true, finding.BadPackedRefEntry: true, finding.PackedRefUnsorted: true, finding.HeaderTraitFalse: true,
-	finding.PackedRefDuplicate: true, finding.PackedRefEntryNotTerminated: true, finding.BadPackedRefHeader: true,
+	finding.PackedRefDuplicate: true, finding.PackedRefEntryNotTerminated: true, finding.BadPackedRefHeader: true, finding.HeaderMissing: true,
 }
 
 // plan sorts the findings by store.
@@ -299,8 +299,7 @@ func (s *session) plan() error {
 			st.damage = "the stack is damaged (" + string(f.ID) + "), and git may take it for empty: do not run gc here"
 		case s.wants(f):
 			st.want(f)
-		case st.packed != nil && mendable[f.ID] && s.o.Ref == nil && s.o.id(f.ID),
-			f.ID == finding.HeaderMissing && s.o.Only[finding.HeaderMissing] && s.o.Ref == nil:
+		case st.packed != nil && mendable[f.ID] && s.o.Ref == nil && s.o.id(f.ID):
 			st.whole = true
 		}
 	}
