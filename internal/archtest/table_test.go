@@ -25,6 +25,7 @@ var arrows = []arrow{
 	{"internal/vfs", "", "the one door to the file system"},
 	{"internal/crashfs", "internal/vfs", "a vfs.FS that fails and crashes, for tests"},
 	{"internal/lockfile", "internal/vfs", "git's lock protocol, over vfs.FS"},
+	{"internal/state", "internal/vfs", "what is remembered from one run to the next, outside of every repository"},
 	{"internal/journal", "finding oid internal/vfs", "what a repair is about to change, kept outside the repository"},
 
 	// the rules
@@ -53,11 +54,11 @@ var arrows = []arrow{
 	{"reports", "finding oid alternates/usage", "renders findings and usage"},
 
 	// front ends
-	{"internal/fleet", "finding oid repo scan reports internal/vfs internal/wildmatch", "many repositories in one run"},
+	{"internal/fleet", "finding oid alternates repo scan internal/refname internal/refstore internal/state internal/vfs", "many repositories in one run: which of them, and what earlier runs saw; names and peels for guard and fingerprint come from the stores"},
 	{"internal/hook", "finding oid peel odb repo scan internal/gitconfig internal/refname internal/tagtext internal/vfs", "pre-receive"},
 	{"internal/remote", "finding oid odb scan internal/gitconfig internal/refname internal/vfs", "one server's repository, over git's own transport; judged by scan in a scratch repository"},
 	{"internal/remotehelper", "finding oid odb scan repo internal/remote internal/lockfile internal/vfs", "git-remote-refaudit; the file shallow changes under git's lock"},
-	{"cmd/refaudit", "finding oid scan repair alternates/usage reports repo packed reftable internal/fleet internal/hook internal/remote internal/remotehelper internal/gitconfig internal/vfs internal/wildmatch", "the command line; dump prints what the codecs read"},
+	{"cmd/refaudit", "finding oid scan repair alternates/usage reports repo packed reftable internal/fleet internal/state internal/hook internal/remote internal/remotehelper internal/gitconfig internal/vfs internal/wildmatch", "the command line; dump prints what the codecs read"},
 
 	// for tests
 	{"internal/gittest", "finding oid", "says which findings a scan has to give"},
@@ -119,6 +120,7 @@ const vfsWriters = "FS OS File Hold"
 
 var vfsWriting = []leave{
 	{"internal/lockfile", "*", "takes and commits locks"},
+	{"internal/state", "*", "writes its files, outside of any repository"},
 	{"internal/journal", "*", "writes its entries, outside of any repository"},
 	{"internal/crashfs", "*", "is one"},
 	{"repair", "*", "the only package that changes a repository"},
