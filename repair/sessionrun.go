@@ -136,13 +136,26 @@ func (s *session) account(ctx context.Context) error {
 
 // blocks tells whether a finding is left only because its store could not be repaired.
 func (s *session) blocks(st *store, f *finding.Finding) bool {
-	if !s.wants(f) && !(st.packed != nil && mendable[f.ID] && f.Fixable) {
+	if !s.wants(f) && !(st.packed != nil && mendable[f.ID] && (f.Fixable || s.strayLine(f))) {
 		return false
 	}
 	if st.blocked == free && st.moved && st.out != nil && st.out.Journal == "" {
 		s.block(st, &Refused{Store: st.label, Reason: "what was to be mended has changed meanwhile; run fix again"})
 	}
 	return st.blocked == held || st.blocked == refused
+}
+
+// strayLine tells whether git's finding about a line is one about a ^ line that belongs to no ref.
+func (s *session) strayLine(f *finding.Finding) bool {
+	if f.ID != finding.BadPackedRefEntry {
+		return false
+	}
+	for i := range s.res.Left {
+		if o := &s.res.Left[i]; o.ID == finding.PeelOrphan && o.Fixable && o.File == f.File && o.Offset == f.Offset {
+			return true
+		}
+	}
+	return false
 }
 
 // subtract takes the findings away that were answered.

@@ -238,8 +238,8 @@ func (f *fixing) ask(path string, plan []repair.Done) (bool, error) {
 	if err := f.show(path, plan); err != nil {
 		return false, err
 	}
-	if fl, ok := f.report.(interface{ Flush() error }); ok {
-		if err := fl.Flush(); err != nil {
+	if fl, ok := f.report.(*flushing); ok { // what is asked about has to be seen
+		if err := fl.b.flush(); err != nil {
 			return false, err
 		}
 	}

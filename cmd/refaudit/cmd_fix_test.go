@@ -162,6 +162,8 @@ func TestFixExitCodes(t *testing.T) {
 	damaged.EditPacked(func(s string) string { return s + "<html>\n" })
 	table, _ := gittest.Mismatch(t, gittest.Options{RefFormat: gittest.Reftable})
 	table.WriteFile("reftable/tables.list.lock", nil)
+	stray, _ := gittest.DoublePeel(t, gittest.Options{})
+	stray.WriteFile("packed-refs.lock", nil)
 	for _, c := range []struct {
 		name string
 		vars map[string]string
@@ -170,6 +172,7 @@ func TestFixExitCodes(t *testing.T) {
 		want int
 		says string
 	}{
+		{"a stray line behind a lock", state, "--yes --lock-timeout=10ms", stray, exitLocked, "packed-refs.lock"},
 		{"clean", state, "--yes", clean, 0, ""},
 		{"a held lock", state, "--yes --lock-timeout=10ms", locked, exitLocked, "packed-refs.lock"},
 		{"a held lock of a stack", state, "--yes --lock-timeout=10ms", table, exitLocked, "tables.list.lock"},
