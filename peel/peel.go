@@ -120,13 +120,45 @@ type Judge struct {
 	// a missing alternate); "" if absent means gone. Set it before Learn.
 	AbsenceUnknown string
 
+	before *Judge // see Again
+
 	ask   []oid.ID // scratch of Learn
 	facts []oid.Fact
+	at    []int32 // which of facts each of ask is
 }
 
 // NewJudge makes a judge that knows nothing yet.
 func NewJudge(objects Objects) *Judge {
 	return &Judge{objects: objects, index: newTable(), errs: map[Handle]error{}}
+}
+
+// Again makes a judge for another look. It takes over what j knows of objects that are there,
+// since they can't change under their names; whatever was absent, damaged or not to be looked at is
+// asked for afresh, of objects. j must not learn any more.
+func (j *Judge) Again(objects Objects) *Judge {
+	next := NewJudge(objects)
+	next.before = j
+	return next
+}
+
+// known gives what a judge before this one knows of an object that is there.
+func (j *Judge) known(id *oid.ID, f *oid.Fact) bool {
+	if j.before == nil {
+		return false
+	}
+	h, ok := j.before.index.get(j.before.nodes, id)
+	if !ok {
+		return false
+	}
+	n := &j.before.nodes[h]
+	if n.state != oid.Present {
+		return false
+	}
+	*f = oid.Fact{State: oid.Present, Kind: n.kind, Claims: n.claims}
+	if n.next >= 0 {
+		f.Target = j.before.nodes[n.next].id
+	}
+	return true
 }
 
 // Learn looks at the objects and, of tags, at the whole chain; it appends their handles to out.
@@ -173,16 +205,13 @@ func (j *Judge) forget(first Handle) {
 }
 
 func (j *Judge) look(ctx context.Context, from, to Handle) error {
-	j.ask = j.ask[:0]
-	for h := from; h < to; h++ {
-		j.ask = append(j.ask, j.nodes[h].id)
+	if n := int(to - from); cap(j.facts) < n {
+		j.facts = make([]oid.Fact, n)
+	} else {
+		j.facts = j.facts[:n]
 	}
-	if cap(j.facts) < len(j.ask) {
-		j.facts = make([]oid.Fact, len(j.ask))
-	}
-	j.facts = j.facts[:len(j.ask)]
 	clear(j.facts)
-	if err := j.objects.Look(ctx, j.ask, j.facts); err != nil {
+	if err := j.askAll(ctx, from); err != nil {
 		return err
 	}
 	for i := range j.facts {
@@ -197,6 +226,30 @@ func (j *Judge) look(ctx context.Context, from, to Handle) error {
 		case oid.Unasked:
 			return fmt.Errorf("object %v: the object database gave no answer", n.id)
 		}
+	}
+	return nil
+}
+
+// askAll fills facts, for the nodes from from on: from the judge before, or from the objects.
+func (j *Judge) askAll(ctx context.Context, from Handle) error {
+	j.ask, j.at = j.ask[:0], j.at[:0]
+	for i := range j.facts {
+		if id := &j.nodes[from+Handle(i)].id; !j.known(id, &j.facts[i]) {
+			j.ask, j.at = append(j.ask, *id), append(j.at, int32(i))
+		}
+	}
+	if len(j.ask) == len(j.facts) {
+		return j.objects.Look(ctx, j.ask, j.facts)
+	}
+	if len(j.ask) == 0 {
+		return nil
+	}
+	facts := make([]oid.Fact, len(j.ask))
+	if err := j.objects.Look(ctx, j.ask, facts); err != nil {
+		return err
+	}
+	for k, i := range j.at {
+		j.facts[i] = facts[k]
 	}
 	return nil
 }

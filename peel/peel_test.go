@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -242,6 +243,44 @@ func TestReplacementsAreTheCause(t *testing.T) {
 		if err != nil || got != c.want {
 			t.Errorf("%s cached %s: %v %v", c.from, c.cached, got, err)
 		}
+	}
+}
+
+// A second look asks for nothing that was there, and afresh for all else.
+func TestAgainAsksForWhatMayHaveChanged(t *testing.T) {
+	s := newStore()
+	for _, line := range []string{"c1 commit", "t1 tag c1 commit", "t2 tag gone commit", "d1 damaged tag", "p1 denied"} {
+		s.add(t, oid.SHA1, line)
+	}
+	var ids []oid.ID
+	for _, name := range []string{"t1", "t2", "d1", "p1"} {
+		ids = append(ids, s.named(oid.SHA1, name))
+	}
+	first := NewJudge(s)
+	if _, err := first.Learn(context.Background(), ids, nil); err != nil {
+		t.Fatal(err)
+	}
+	clear(s.asked)
+	for _, line := range []string{"gone commit", "d1 tag c1 commit", "p1 commit"} { // a repack had moved them
+		s.add(t, oid.SHA1, line)
+	}
+	again := first.Again(s)
+	hs, err := again.Learn(context.Background(), ids, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []State{Sound, Sound, Sound, NotTag} {
+		if v := again.Verdict(hs[i]); v.State != want {
+			t.Errorf("%s: %+v", s.names[ids[i]], v)
+		}
+	}
+	var asked []string
+	for id := range s.asked {
+		asked = append(asked, s.names[id])
+	}
+	slices.Sort(asked)
+	if got := strings.Join(asked, " "); got != "d1 gone p1" {
+		t.Errorf("asked for %s", got)
 	}
 }
 

@@ -40,6 +40,20 @@ func (t *table) put(nodes []node, id *oid.ID, fresh Handle) (h Handle, known boo
 	}
 }
 
+// get finds id.
+func (t *table) get(nodes []node, id *oid.ID) (h Handle, ok bool) {
+	mask := uint64(len(t.slots) - 1)
+	for at := t.hash(id) & mask; ; at = (at + 1) & mask {
+		s := t.slots[at]
+		if s == 0 {
+			return 0, false
+		}
+		if nodes[s-1].id == *id {
+			return Handle(s - 1), true
+		}
+	}
+}
+
 func (t *table) rebuild(nodes []node) {
 	clear(t.slots)
 	mask := uint64(len(t.slots) - 1)

@@ -2,7 +2,10 @@ package scan
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"hash/maphash"
+	"strings"
 	"time"
 
 	"refaudit/finding"
@@ -23,8 +26,8 @@ type look struct {
 	emit    func(*finding.Finding) error
 	now     func() time.Time
 
-	before *look // the look before this one: only what it saw is reported, only its refs are judged
-	seen   map[string]bool
+	before *look           // the look before this one: only what it saw is reported, only its refs are judged
+	seen   map[uint64]bool // the keys of findings
 	named  map[string]bool // refs with findings
 
 	replacements peel.Replacements
@@ -38,7 +41,7 @@ type look struct {
 // that survive the policy go to emit; in a second look, those that the first has seen too.
 func lookOnce(ctx context.Context, t *Target, policy *Policy, o Options, before *look, emit func(*finding.Finding) error) (*look, error) {
 	l := &look{target: t, format: t.Repo.Format, level: o.Level, policy: policy, emit: emit, before: before, now: o.Now,
-		seen: map[string]bool{}, named: map[string]bool{}, replacements: peel.Replacements{}, tagNames: policy.Wanted(finding.TagNameMismatch)}
+		seen: map[uint64]bool{}, named: map[string]bool{}, replacements: peel.Replacements{}, tagNames: policy.Wanted(finding.TagNameMismatch)}
 	if before != nil {
 		l.replacements = before.replacements
 	}
@@ -56,6 +59,9 @@ func lookOnce(ctx context.Context, t *Target, policy *Policy, o Options, before 
 		}
 	}
 	l.objects, l.judge = db, peel.NewJudge(db)
+	if before != nil {
+		l.judge = before.judge.Again(db)
+	}
 	l.judge.AbsenceUnknown = db.absence
 	err = pipe(ctx, l.format, func(report func(finding.Finding) error, each func(*refstore.Ref) error) error {
 		return l.stores(ctx, report, func(r *refstore.Ref) error {
@@ -105,7 +111,7 @@ func (l *look) report(f *finding.Finding) error {
 	if !l.policy.Apply(f) {
 		return nil
 	}
-	key := f.Fingerprint()
+	key := keyOf(f)
 	if l.before != nil && !l.before.seen[key] || l.seen[key] {
 		return nil
 	}
@@ -114,4 +120,32 @@ func (l *look) report(f *finding.Finding) error {
 		l.named[string(f.Ref)] = true
 	}
 	return l.emit(f)
+}
+
+var keySeed = maphash.MakeSeed()
+
+// keyOf tells the findings of two looks apart, as their fingerprints do, and faster.
+func keyOf(f *finding.Finding) uint64 {
+	var h maphash.Hash
+	h.SetSeed(keySeed)
+	file := f.File
+	if f.Ref != "" { // between two looks its record may have moved to another table
+		file = file[:strings.LastIndexByte(file, '/')+1]
+	}
+	for _, part := range [...]string{string(f.ID), string(f.Ref), file} {
+		h.WriteString(part)
+		h.WriteByte(0)
+	}
+	h.Write(f.OID.Bytes())
+	h.WriteByte(0)
+	h.Write(f.Cached.Bytes())
+	if f.Ref == "" || f.OID == (oid.ID{}) {
+		var place [24]byte
+		binary.LittleEndian.PutUint64(place[:], uint64(f.Line))
+		binary.LittleEndian.PutUint64(place[8:], uint64(f.Offset))
+		binary.LittleEndian.PutUint64(place[16:], uint64(f.Block))
+		h.Write(place[:])
+		h.WriteString(f.Message)
+	}
+	return h.Sum64()
 }

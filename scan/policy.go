@@ -103,12 +103,22 @@ func (p *Policy) configure(c *repo.Config, keys [2]string, e *finding.Entry) err
 	return nil
 }
 
-// Severity is what holds for an id here, before --strict.
+// Severity is what holds for an id here.
 func (p *Policy) Severity(id finding.ID) finding.Severity {
-	if v, ok := p.severity[id]; ok {
-		return v
+	v, ok := p.severity[id]
+	if !ok {
+		v = finding.Default(id)
 	}
-	return finding.Default(id)
+	return p.raise(id, v)
+}
+
+// raise makes a warning an error where --strict asks for it. As in git, what fsck.<msg-id> has made a
+// warning stays one, and so does an id of git's that is none by default.
+func (p *Policy) raise(id finding.ID, v finding.Severity) finding.Severity {
+	if e := finding.Lookup(id); p.strict && v == finding.Warn && !(e.Git && (p.fixed[id] || e.Default != finding.Warn)) {
+		return finding.Error
+	}
+	return v
 }
 
 // Apply gives the finding the severity that holds here, and tells whether it is to be reported at all.
@@ -119,9 +129,7 @@ func (p *Policy) Apply(f *finding.Finding) bool {
 	} else if ok && v < f.Severity {
 		f.Severity = v
 	}
-	if p.strict && f.Severity == finding.Warn && !(e.Git && (p.fixed[f.ID] || e.Default != finding.Warn)) {
-		f.Severity = finding.Error
-	}
+	f.Severity = p.raise(f.ID, f.Severity)
 	if f.Severity == finding.Fatal {
 		f.Severity = finding.Error
 	}
