@@ -1,0 +1,7 @@
+//go:build darwin || freebsd || netbsd
+
+package vfs
+
+import "syscall"
+
+func ctimeOf(s *syscall.Stat_t) syscall.Timespec { return s.Ctimespec }
