@@ -233,7 +233,7 @@ func TestAuditIsEnded(t *testing.T) {
 	s := r.Program.SSH(t)
 	begun := filepath.Join(t.TempDir(), "begun")
 	script := filepath.Join(t.TempDir(), "slow")
-	text := "#!/bin/sh\nmkdir " + begun + "-once 2>/dev/null && exec " + strings.TrimPrefix(s.Env[0], "GIT_SSH_COMMAND=") + ` "$@"` + "\ntouch " + begun + "\nexec cat >/dev/null\n"
+	text := "#!/bin/sh\nmkdir " + begun + "-once 2>/dev/null && exec " + strings.TrimPrefix(s.Env[0], "GIT_SSH_COMMAND=") + ` "$@"` + "\ntouch " + begun + "\nwhile read line; do :; done\n"
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestALimitOfTime(t *testing.T) {
 	r := gittest.New(t, gittest.Options{})
 	a := newAuditor(t, r.Program)
 	script := filepath.Join(t.TempDir(), "slow")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec cat >/dev/null\n"), 0o700); err != nil {
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nwhile read line; do :; done\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	a.env = append(a.env, "GIT_SSH_COMMAND="+script, "GIT_SSH_VARIANT=ssh")

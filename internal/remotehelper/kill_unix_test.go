@@ -21,7 +21,7 @@ func (w *world) slow(t *testing.T) (env []string, begun string) {
 	begun = w.in("begun")
 	real := strings.TrimPrefix(s.Env[0], "GIT_SSH_COMMAND=")
 	script := filepath.Join(t.TempDir(), "slow")
-	text := "#!/bin/sh\ntest -e " + w.in("lists") + " || { touch " + w.in("lists") + "; exec " + real + ` "$@"; }` + "\ntouch " + begun + "\nexec cat >/dev/null\n"
+	text := "#!/bin/sh\ntest -e " + w.in("lists") + " || { touch " + w.in("lists") + "; exec " + real + ` "$@"; }` + "\ntouch " + begun + "\nwhile read line; do :; done\n"
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
