@@ -84,6 +84,9 @@ func (r *Repo) payload(path string) error {
 	return nil
 }
 
+// OwnRefDir is the folder that holds the refs of the worktree through which the repository was opened.
+func (r *Repo) OwnRefDir() string { return r.refDirOf(r.GitDir, r.linkedRefs) }
+
 // refDirOf is the folder that holds the refs of the worktree whose git dir this is.
 func (r *Repo) refDirOf(gitDir string, linked bool) string {
 	switch {

@@ -28,6 +28,9 @@ const (
 
 // Open opens the repository at path.
 func Open(path string, how How, o repo.Options) (*Target, error) {
+	if o.Head == nil {
+		o.Head = refstore.Head
+	}
 	var r *repo.Repo
 	var err error
 	switch how {
