@@ -50,7 +50,7 @@ type Lock struct {
 	perm Perm
 
 	mu     sync.Mutex
-	file   vfs.File // the lock file, while it is open
+	file   vfs.File // the lock file: while it is open, no other file can get its inode
 	id     vfs.ID   // of the lock file
 	pid    bool     // there is a PID file of ours
 	temps  []*Temp  // files that go away with the lock
@@ -175,9 +175,6 @@ func (l *Lock) Commit() error {
 	if err := l.flush(); err != nil {
 		return err
 	}
-	if err := l.Ours(); err != nil {
-		return err
-	}
 	if err := renameOver(l.fsys, l.lockPath(), l.path, l.id); err != nil {
 		return err
 	}
@@ -185,8 +182,8 @@ func (l *Lock) Commit() error {
 	return syncFolder(l.fsys, l.path)
 }
 
-// flush syncs and closes the lock file. A sync that failed is not tried again: the kernel has
-// forgotten which bytes it didn't write.
+// flush syncs the lock file, makes sure that it is still the lock, and closes it. A sync that failed is
+// not tried again: the kernel has forgotten which bytes it didn't write.
 func (l *Lock) flush() error {
 	f := l.file
 	l.file = nil
@@ -196,21 +193,14 @@ func (l *Lock) flush() error {
 	if l.wrote != nil {
 		return fmt.Errorf("write %s: %w", l.lockPath(), errors.Join(l.wrote, f.Close()))
 	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("flush %s: %w", l.lockPath(), err)
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("flush %s: %w", l.lockPath(), errors.Join(err, f.Close()))
 	}
-	return nil
-}
-
-func (l *Lock) closeFile() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	f := l.file
-	l.file = nil
-	if f == nil {
-		return nil
+	ours := l.Ours()
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("flush %s: %w", l.lockPath(), errors.Join(err, ours))
 	}
-	return f.Close()
+	return ours
 }
 
 // renameOver renames and, where that fails, looks whether it has happened all the same: a
@@ -245,11 +235,12 @@ func (l *Lock) Rollback() error {
 	for _, t := range l.temps {
 		errs = append(errs, t.discard())
 	}
+	ours := l.Ours()
 	if l.file != nil {
 		errs = append(errs, l.file.Close())
 		l.file = nil
 	}
-	switch err := l.Ours(); {
+	switch err := ours; {
 	case err == nil:
 		errs = append(errs, removed(l.fsys.Remove(l.lockPath())))
 	case !errors.Is(err, ErrLost): // a lost lock is not ours to remove

@@ -21,13 +21,9 @@ type Temp struct {
 	done bool     // renamed or removed
 }
 
-// Stage closes the lock file, which stays empty, and makes the file NAME.new for the locked NAME, as
-// git does for packed-refs. One that is there already is dead, since we hold the lock, and is
-// removed first; cleared tells so.
+// Stage makes the file NAME.new for the locked NAME, as git does for packed-refs; the lock file stays
+// empty. One that is there already is dead, since we hold the lock, and is removed first; cleared tells so.
 func (l *Lock) Stage() (t *Temp, cleared bool, err error) {
-	if err := l.closeFile(); err != nil {
-		return nil, false, fmt.Errorf("close %s: %w", l.lockPath(), err)
-	}
 	path := l.path + ".new"
 	t, err = l.Temp(path, l.perm)
 	if !errors.Is(err, fs.ErrExist) {
