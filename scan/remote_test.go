@@ -20,10 +20,9 @@ import (
 
 // advertisement is what a server with the repository's objects could advertise.
 type advertisement struct {
-	t   *testing.T
-	r   *gittest.Repo
-	ad  *Advertisement
-	got []string
+	t  *testing.T
+	r  *gittest.Repo
+	ad *Advertisement
 }
 
 func newAdvertisement(t *testing.T, r *gittest.Repo, settings map[string]string) *advertisement {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,23 +23,32 @@ type ChildError struct {
 
 func (e *ChildError) Error() string {
 	s := fmt.Sprintf("git %s: %v", e.Command, e.Err)
-	if line := lastLine(e.Stderr); line != "" {
-		s += ": " + line
+	if why := reasons(e.Stderr); why != "" {
+		s += ": " + why
 	}
 	return s
 }
 
 func (e *ChildError) Unwrap() error { return e.Err }
 
-// lastLine is the line that tells most: the last that begins with "fatal:", else the last.
-func lastLine(text string) string {
+// reasons are the lines that tell most of what went wrong: those that begin with "fatal:", of git here and
+// at the other end; without any, the last line.
+func reasons(text string) string {
+	var fatal []string
 	last := ""
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && (strings.HasPrefix(line, "fatal:") || !strings.HasPrefix(last, "fatal:")) {
+		line = strings.TrimSpace(line)
+		if why, ok := strings.CutPrefix(line, "fatal: "); ok && !slices.Contains(fatal, why) {
+			fatal = append(fatal, why)
+		}
+		if line != "" {
 			last = line
 		}
 	}
-	return last
+	if len(fatal) == 0 {
+		return last
+	}
+	return strings.Join(fatal, "; ")
 }
 
 // child is one run of a git program.
