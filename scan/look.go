@@ -72,6 +72,11 @@ func lookOnce(ctx context.Context, t *Target, policy *Policy, o Options, before 
 			return each(r)
 		})
 	}, func(b *batch) error {
+		if o.Pace != nil {
+			if err := o.Pace(ctx); err != nil {
+				return err
+			}
+		}
 		if o.Seen != nil && before == nil {
 			o.Seen.Add(int64(len(b.recs)))
 		}

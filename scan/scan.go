@@ -57,6 +57,10 @@ type Options struct {
 	Log         *zap.Logger
 	Now         func() time.Time
 	Seen        *atomic.Int64 // counts records as they are judged, for whoever watches; nil: nobody
+	// Known tells of findings that somebody knows already: they don't count and aren't reported; nil: none.
+	Known func(*finding.Finding) bool
+	// Pace is called now and then, and may take its time; nil: as fast as it goes.
+	Pace func(context.Context) error
 }
 
 // Result is how the audit of one repository ended.
@@ -67,6 +71,7 @@ type Result struct {
 	Severities map[finding.Severity]int64
 	IDs        map[finding.ID]int64
 	Hidden     int64    // findings that MaxFindings kept back
+	Known      int64    // findings that Options.Known knew
 	Unread     []string // what could not be looked at
 	Notices    []string
 }
@@ -92,6 +97,10 @@ func Repository(ctx context.Context, target *Target, policy *Policy, o Options, 
 	last := first
 	if len(first.seen) > 0 {
 		last, err = lookOnce(ctx, target, policy, o, first, func(f *finding.Finding) error {
+			if o.Known != nil && o.Known(f) {
+				res.Known++
+				return nil
+			}
 			res.Severities[f.Severity]++
 			res.IDs[f.ID]++
 			if o.MaxFindings > 0 && res.total() > int64(o.MaxFindings) {
