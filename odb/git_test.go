@@ -99,35 +99,39 @@ func sameAsGit(t *testing.T, r *gittest.Repo) {
 }
 
 // layouts are the ways in which git may store one history.
-var layouts = map[string]func(r *gittest.Repo){
-	"loose":    func(r *gittest.Repo) { unpack(r) },
-	"pack":     func(r *gittest.Repo) { r.Git("repack", "-adfq", "--depth=40", "--window=40") },
-	"bitmap":   func(r *gittest.Repo) { r.Git("repack", "-adfqb") },
-	"index v1": func(r *gittest.Repo) { r.Git("-c", "pack.indexVersion=1", "repack", "-adfq") },
-	"ref delta": func(r *gittest.Repo) {
+var layouts = map[string]func(t *testing.T, r *gittest.Repo){
+	"loose":    func(t *testing.T, r *gittest.Repo) { unpack(r) },
+	"pack":     func(t *testing.T, r *gittest.Repo) { r.Git("repack", "-adfq", "--depth=40", "--window=40") },
+	"bitmap":   func(t *testing.T, r *gittest.Repo) { r.Git("repack", "-adfqb") },
+	"index v1": func(t *testing.T, r *gittest.Repo) { r.Git("-c", "pack.indexVersion=1", "repack", "-adfq") },
+	"ref delta": func(t *testing.T, r *gittest.Repo) {
 		r.Git("-c", "repack.useDeltaBaseOffset=false", "repack", "-adfq", "--depth=40", "--window=40")
 	},
-	"midx":  func(r *gittest.Repo) { manyPacks(r); r.Git("multi-pack-index", "write") },
-	"packs": func(r *gittest.Repo) { manyPacks(r) },
-	"midx and more": func(r *gittest.Repo) {
+	"midx":  func(t *testing.T, r *gittest.Repo) { manyPacks(r); r.Git("multi-pack-index", "write") },
+	"packs": func(t *testing.T, r *gittest.Repo) { manyPacks(r) },
+	"midx and more": func(t *testing.T, r *gittest.Repo) {
 		manyPacks(r)
 		r.Git("multi-pack-index", "write")
 		r.Git("tag", "-a", "-m", "loose", "loose", "v2")
 		r.GitIn(r.Git("rev-parse", "loose"), "pack-objects", "-q", r.File("objects/pack/pack"))
 		r.Git("tag", "-a", "-m", "loose", "loose2", "v2")
 	},
-	"pool":                                func(r *gittest.Repo) { lend(r, 1) },
-	"pool of a pool, as deep as git goes": func(r *gittest.Repo) { lend(r, 6) },
-	"cruft pack": func(r *gittest.Repo) {
+	"pool":                                func(t *testing.T, r *gittest.Repo) { lend(r, 1) },
+	"pool of a pool, as deep as git goes": func(t *testing.T, r *gittest.Repo) { lend(r, 6) },
+	"cruft pack": func(t *testing.T, r *gittest.Repo) {
 		r.Git("update-ref", "-d", "refs/tags/v3")
 		r.Git("update-ref", "-d", "refs/tags/v4")
 		r.Git("repack", "-dq", "--cruft")
 	},
-	"midx chain": func(r *gittest.Repo) {
+	"midx chain": func(t *testing.T, r *gittest.Repo) {
 		for i := range 3 {
 			r.Git("tag", "-a", "-m", "layer", fmt.Sprint("layer", i), "v2")
 			r.Git("repack", "-dq")
-			r.Git("multi-pack-index", "write", "--incremental", "--bitmap")
+			if _, stderr, code := r.Try("multi-pack-index", "write", "--incremental", "--bitmap"); code == 129 {
+				t.Skipf("git %s writes no chains", r.MadeBy)
+			} else if code != 0 {
+				t.Fatal(stderr)
+			}
 		}
 	},
 }
@@ -172,7 +176,7 @@ func TestEveryLayoutReadsAsInGit(t *testing.T) {
 			t.Run(f.String()+"/"+name, func(t *testing.T) {
 				r := gittest.Init(t, gittest.Options{Format: f})
 				history(r, 120)
-				layout(r)
+				layout(t, r)
 				gittest.Unchanged(t, r.Path, func() { sameAsGit(t, r) })
 			})
 		}

@@ -49,12 +49,13 @@ func (s *sortedIDs) bucket(first byte) (lo, hi int) {
 // find looks where id must be if ids are spread evenly, as hashes are, and halves the range where
 // they are not.
 func (s *sortedIDs) find(id []byte) (int, bool) {
+	const guesses = 8 // nearly all ids are found by the fourth
 	lo, hi := s.bucket(id[0])
 	want := binary.BigEndian.Uint64(id)
 	least, most := want&(0xff<<56), want|(1<<56-1) // of the keys in [lo, hi)
 	for step := 0; lo < hi; step++ {
 		mid := lo + (hi-lo)/2
-		if step < 4 && hi-lo > 8 {
+		if step < guesses && hi-lo > 8 {
 			mid = lo + int(float64(hi-lo)*float64(want-least)/float64(most-least))
 			mid = min(max(mid, lo), hi-1)
 		}
