@@ -136,10 +136,10 @@ func (j *advertisedJudge) undecided(need oid.ID, why string) {
 
 // compare holds what is served against what the tag leads to. A server need not tell what a tag peels to.
 func (j *advertisedJudge) compare(right oid.ID) error {
-	j.compared = true
 	served := j.ref.Peel
+	j.compared = !served.IsZero()
 	switch {
-	case served.IsZero() || served == right:
+	case !j.compared || served == right:
 		return nil
 	case j.a.judge.OnChain(j.handle, served):
 		return j.wrong(finding.PeelPartial, right, "", "is served with the peel %v, a tag on the way; it peels to %v", served, right)

@@ -18,6 +18,9 @@ import (
 // and is old, should we be killed.
 const quarantinePrefix = "tmp_objdir-refaudit-"
 
+// errTwoFormats is a client whose objects have names in two formats: nobody would give them the second one.
+var errTwoFormats = errors.New("a repository with extensions.compatObjectFormat can't fetch this way")
+
 var errNoRepository = errors.New("there is no repository to fetch into: GIT_DIR is not set")
 
 // Fetch implements backend.
@@ -96,6 +99,9 @@ func (b *batch) openClient() error {
 		if w.id.Format() != b.client.Format {
 			return fmt.Errorf("the remote has %v objects, this repository has %v", w.id.Format(), b.client.Format)
 		}
+	}
+	if b.client.CompatFormat != 0 {
+		return errTwoFormats
 	}
 	if b.policy, err = scan.NewPolicy(b.client, false, b.h.o.Now()); err != nil {
 		return err
