@@ -165,7 +165,7 @@ func (g *golden) read(data []byte) string {
 	for _, c := range []struct {
 		is   bool
 		what string
-	}{{sum.Sorted, "sorted"}, {sum.Empty, "empty"}, {sum.Unterminated, "unterminated"}, {sum.Damaged, "damaged"}, {sum.LostBytes, "lost bytes"}} {
+	}{{sum.Sorted, "sorted"}, {sum.Empty, "empty"}, {sum.Unterminated, "unterminated"}, {sum.Damaged, "damaged"}, {sum.LostBytes, "lost bytes"}, {sum.CutName, "cut name"}} {
 		if c.is {
 			out.WriteString(", " + c.what)
 		}

@@ -91,7 +91,13 @@ type Summary struct {
 	// LostBytes tells that a ref, or part of one, is gone or can't be told: lines that are no
 	// entry, NULs, a last line that was cut off, a file of another kind.
 	LostBytes bool
+	// CutName tells that the name in the last line has lost its end: the line has no newline, and breaks the order
+	// that the header promises and that holds up to it.
+	CutName bool
 }
+
+// Lost tells that refs are gone, or parts of them.
+func (s *Summary) Lost() bool { return s.LostBytes || s.CutName }
 
 // Filetype gives the finding for a packed-refs that is no regular file, told from its own mode
 // (not that of what a symbolic link leads to). git reads through a link all the same.

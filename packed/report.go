@@ -44,24 +44,38 @@ func (s *scan) headerMissing() error {
 func (s *scan) unterminated(line int, off int64, text []byte) error {
 	s.sum.Unterminated, s.sum.Damaged = true, true
 	f := finding.New(finding.PackedRefEntryNotTerminated, s.pos(line, off, int64(len(text))), "the last line has no newline: git refuses the whole file")
-	f.Fixable = s.isWhole(text)
+	switch {
+	case !onlyUnterminated(text, s.f):
+		s.sum.LostBytes = true
+	case s.fallsShort(text):
+		s.sum.CutName = true
+		f.Message += "; its name has lost its end, for it is out of order as it stands"
+	default:
+		f.Fixable = true
+	}
 	f.GitText = gitLine(line, f.ID, "'"+string(gitString(text))+"' is not terminated with a newline")
 	return s.found(f)
 }
 
-// isWhole tells whether nothing but its newline is missing from a line, as far as that can be told.
-func (s *scan) isWhole(line []byte) bool {
-	var id [oid.MaxSize]byte
-	ok := false
-	switch {
-	case line[0] == '#':
-		ok = bytes.IndexByte(line, 0) < 0
-	case line[0] == '^':
-		ok, _ = splitPeel(line, id[:s.f.Size()])
-	default:
-		_, ok = splitRef(line, id[:s.f.Size()])
+// fallsShort tells that the name in the last line, which has no newline, does not come after all others in a file
+// that promises order and keeps it up to there.
+func (s *scan) fallsShort(line []byte) bool {
+	if line[0] == '^' || !s.sum.Header.Sorted || s.order.line == 0 || s.order.broken != 0 {
+		return false
 	}
-	return ok
+	return bytes.Compare(s.order.prev, line[s.digits+1:]) >= 0
+}
+
+// onlyUnterminated tells whether nothing but its newline is missing from the last line, as far as it shows by
+// itself. A file that ends in its header has lost all that was below, and a name that no ref can have has lost its end.
+func onlyUnterminated(line []byte, f oid.Format) bool {
+	var id [oid.MaxSize]byte
+	if line[0] == '^' {
+		ok, _ := splitPeel(line, id[:f.Size()])
+		return ok
+	}
+	name, ok := splitRef(line, id[:f.Size()])
+	return ok && refname.Valid(name, 0)
 }
 
 // malformed reports a line from which no ref can be told; git's text is empty where git has none.
@@ -322,7 +336,7 @@ func (s *scan) finish() error {
 }
 
 // sortable tells whether the file can be put in order: it is whole, and no two values contend for a name.
-func (s *scan) sortable() bool { return !s.sum.LostBytes && s.sum.Differing == 0 }
+func (s *scan) sortable() bool { return !s.sum.Lost() && s.sum.Differing == 0 }
 
 func (s *scan) unsorted(o *order) error {
 	f := finding.New(finding.PackedRefUnsorted, s.pos(o.broken, o.brokenAt, o.brokenLen), "it does not come after %q, though the header says that the names are in order", o.names[0])

@@ -155,10 +155,8 @@ func (rw *rewriter) header(w *window) (now Header, text []byte, err error) {
 		now = parseHeader(rec.ref)
 		now.Length = rec.refLen
 		switch {
-		case rec.long, bytes.IndexByte(rec.ref, 0) >= 0:
+		case rec.long, bytes.IndexByte(rec.ref, 0) >= 0, !rec.ended: // what stood below is gone
 			return now, nil, at(1, ErrLostBytes)
-		case !rec.ended && !rw.plan.Terminate:
-			return now, nil, at(1, ErrUnterminated)
 		}
 		text = append(bytes.Clone(rec.ref), '\n')
 	}
@@ -199,7 +197,11 @@ func (rw *rewriter) parse(rec *record, p *parsed) (keep bool, err error) {
 			return false, at(rec.line+1, ErrBadPeel)
 		}
 	}
-	if !rec.ended && !rw.plan.Terminate {
+	switch {
+	case rec.ended:
+	case !p.hasPeel && !onlyUnterminated(rec.ref, rw.f):
+		return false, at(rec.line, ErrLostBytes)
+	case !rw.plan.Terminate:
 		return false, at(rec.line, ErrUnterminated)
 	}
 	return true, nil

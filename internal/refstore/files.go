@@ -204,16 +204,16 @@ type overlay struct {
 	loose    []looseRef
 	at       int
 	prev     []byte
-	unsorted bool            // packed-refs is: what comes is looked up by name
-	byName   map[string]bool // of loose, then
+	unsorted bool                 // packed-refs is: what comes is looked up by name
+	byName   map[string]*looseRef // of loose, then
 }
 
-// next takes the next packed name and tells whether a loose ref hides it; pass gets the loose refs that sort before it.
-func (o *overlay) next(name []byte, pass func(*looseRef) error) (hidden bool, err error) {
+// next takes the next packed name and gives the loose ref that hides it, nil if none does; pass gets the loose refs that sort before it.
+func (o *overlay) next(name []byte, pass func(*looseRef) error) (hider *looseRef, err error) {
 	if !o.unsorted && bytes.Compare(name, o.prev) < 0 {
-		o.unsorted, o.byName = true, make(map[string]bool, len(o.loose))
+		o.unsorted, o.byName = true, make(map[string]*looseRef, len(o.loose))
 		for i := range o.loose {
-			o.byName[o.loose[i].name] = true
+			o.byName[o.loose[i].name] = &o.loose[i]
 		}
 	}
 	if o.unsorted {
@@ -224,14 +224,17 @@ func (o *overlay) next(name []byte, pass func(*looseRef) error) (hidden bool, er
 	}
 	for ; o.at < len(o.loose); o.at++ {
 		l := &o.loose[o.at]
-		if l.name >= string(name) {
-			return l.name == string(name), nil
+		if l.name == string(name) {
+			return l, nil
+		}
+		if l.name > string(name) {
+			return nil, nil
 		}
 		if err := pass(l); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
-	return false, nil
+	return nil, nil
 }
 
 func (o *overlay) rest(pass func(*looseRef) error) error {

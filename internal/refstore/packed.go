@@ -8,6 +8,7 @@ import (
 
 	"refaudit/finding"
 	"refaudit/internal/vfs"
+	"refaudit/loose"
 	"refaudit/oid"
 	"refaudit/packed"
 	"refaudit/peel"
@@ -87,7 +88,7 @@ func (p *packedVisit) read(f *os.File) error {
 		return p.cantRead(packed.FileName, err)
 	}
 	p.sum.Packed = &sum
-	if sum.LostBytes || sum.Header.Bad {
+	if sum.Lost() || sum.Header.Bad {
 		p.sum.unread(p.label + " is damaged: refs may be lost")
 	}
 	return nil
@@ -109,11 +110,11 @@ func (p *packedVisit) entry(e *packed.Entry) error {
 	if e.Style&packed.BadName != 0 {
 		return nil // git passes over it, and a finding says so
 	}
-	hidden, err := p.over.next(e.Name, p.pass)
+	hider, err := p.over.next(e.Name, p.pass)
 	if err != nil {
 		return err
 	}
-	r := &p.ref
+	r, hidden := &p.ref, hider != nil
 	r.Name, r.OID, r.Peel, r.Source, r.Hidden = e.Name, e.OID, e.Peel, Packed, hidden
 	r.Pos = finding.Pos{File: p.label, Line: e.Line, Offset: e.Offset, Length: e.Length, Placed: true}
 	r.PeelPos = r.Pos
@@ -129,6 +130,11 @@ func (p *packedVisit) entry(e *packed.Entry) error {
 			}
 		}
 	}
+	if hidden && hider.value.Kind == loose.Broken {
+		if err := p.report(p.lastKnown(r)); err != nil {
+			return err
+		}
+	}
 	switch {
 	case hidden && !p.o.Hidden:
 		return nil
@@ -139,6 +145,14 @@ func (p *packedVisit) entry(e *packed.Entry) error {
 		return p.report(e.ZeroOIDFinding(p.label))
 	}
 	return p.each(r)
+}
+
+// lastKnown tells what is packed below a loose ref that has lost its value. git doesn't fall back to it.
+func (p *packedVisit) lastKnown(r *Ref) finding.Finding {
+	id := oid.FromBytes(p.repo.Format, r.OID)
+	f := finding.New(finding.PackedRefShadowed, r.Pos, "holds %v, which the loose ref of this name hides though git reads no value from that one", id)
+	f.Ref, f.OID = finding.RefName(r.Name), id
+	return f
 }
 
 var tagsPrefix = []byte("refs/tags/")
