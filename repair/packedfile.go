@@ -28,7 +28,7 @@ type Structure struct {
 var Whole = Structure{Orphans: true, BadPeels: true, Order: true, Duplicate: true, Terminate: true, Header: true}
 
 // maxHeld is how much of a packed-refs file is held in memory; a larger one is read piecewise.
-const maxHeld = 64 << 20
+var maxHeld int64 = 64 << 20 // less in tests
 
 // source is a packed-refs file as it was at one moment. Whoever replaces it makes another file.
 type source struct {
@@ -75,7 +75,7 @@ type packedPlan struct {
 	unknown, unknownTag bool
 }
 
-func (p *packedPlan) empty() bool { return len(p.changes) == 0 }
+func (out *packedPlan) empty() bool { return len(out.changes) == 0 }
 
 // place is an entry of the file.
 type place struct {
@@ -161,7 +161,7 @@ func (l *packedLook) refuse(label string) error {
 	switch {
 	case l.sum.Empty:
 		return &Refused{Store: label, Reason: "the file is empty: if there were packed refs they are gone, and nothing here brings them back"}
-	case l.sum.LostBytes:
+	case l.sum.Lost():
 		return &Refused{Store: label, Reason: "the file has lost bytes, and refs with them: restore it from a backup or another copy of the repository, then run fix again"}
 	case l.sum.Differing > 0:
 		return &Refused{Store: label, Reason: fmt.Sprintf("%d names stand twice with different values: delete the wrong line of each by hand, while no git runs, then run fix again", l.sum.Differing)}

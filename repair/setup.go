@@ -3,6 +3,7 @@ package repair
 import (
 	"context"
 	"path/filepath"
+	"strings"
 
 	"refaudit/internal/journal"
 	"refaudit/internal/lockfile"
@@ -71,11 +72,16 @@ func Undo(ctx context.Context, target *scan.Target, e *journal.Entry, o Options)
 		return nil, nil, err
 	}
 	out, err := r.Undo(ctx, e)
+	st := &store{label: r.label(e.Store)}
+	if tree, ok := strings.CutPrefix(st.label, "worktrees/"); ok {
+		id, _, _ := strings.Cut(tree, "/")
+		st.prefix = "worktrees/" + id + "/"
+	}
 	for _, c := range out.Changes {
-		done = append(done, Done{Change: c, File: r.label(e.Store), Applied: true, Journal: out.Journal})
+		done = append(done, Done{Change: st.outward(c), File: st.label, Applied: true, Journal: out.Journal})
 	}
 	for _, l := range out.Left {
-		left = append(left, string(l.Ref)+" is left: "+l.Reason)
+		left = append(left, st.prefix+string(l.Ref)+" is left: "+l.Reason)
 	}
 	return done, left, err
 }

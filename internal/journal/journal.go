@@ -22,6 +22,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"refaudit/internal/vfs"
@@ -51,10 +52,14 @@ const maxEntry = 1 << 31
 // unfinishedAge is when an entry that was never finished counts as abandoned.
 const unfinishedAge = time.Hour
 
-// Journal is a folder of entries.
+// Journal is a folder of entries. It is safe for concurrent use.
 type Journal struct {
 	fsys vfs.FS
 	dir  string
+
+	mu    sync.Mutex
+	seen  vfs.Info // of the folder, when names was read
+	names []string
 }
 
 // New is the journal in dir, which is made when the first entry is.
@@ -179,10 +184,7 @@ func (j *Journal) Load(id string) (*Entry, State, error) {
 
 // List gives the ids of the entries in a state, the oldest first. A journal that was never begun has none.
 func (j *Journal) List(s State) ([]string, error) {
-	names, err := j.fsys.ReadDir(j.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	names, err := j.list()
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
@@ -194,6 +196,30 @@ func (j *Journal) List(s State) ([]string, error) {
 	}
 	slices.Sort(ids)
 	return ids, nil
+}
+
+// settledAge is when a folder that looks unchanged has not been changed: its time may be coarse.
+const settledAge = 3 * time.Second
+
+// list reads the folder, unless nothing has changed in it: a run over many repositories asks for each.
+func (j *Journal) list() ([]string, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now, err := j.fsys.Stat(j.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if j.names != nil && now.Same(j.seen) && time.Since(now.ModTime) > settledAge {
+		return j.names, nil
+	}
+	if j.names, err = j.fsys.ReadDir(j.dir); err != nil {
+		return nil, err
+	}
+	j.seen = now
+	return j.names, nil
 }
 
 // Sweep removes entries whose writing was cut short more than an hour ago; what they would have

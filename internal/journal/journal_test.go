@@ -129,6 +129,36 @@ func TestUnfinishedEntriesAreSwept(t *testing.T) {
 	}
 }
 
+// A run over many repositories reads a large journal once, and sees what others add.
+func TestTheFolderIsReadAgainWhenItChanges(t *testing.T) {
+	f := crashfs.New()
+	f.Put("/j/20250101T000000Z-0000000001.open", nil)
+	j := New(f, "/j")
+	reads := func() (n int) {
+		for _, op := range f.Trace() {
+			if strings.HasPrefix(op, "readdir") {
+				n++
+			}
+		}
+		return n
+	}
+	f.FailAt(0, 0)
+	for range 5 {
+		if ids, err := j.List(Open); err != nil || len(ids) != 1 {
+			t.Fatal(ids, err)
+		}
+	}
+	if n := reads(); n != 1 {
+		t.Errorf("the folder was read %d times", n)
+	}
+	if err := f.Rename("/j/20250101T000000Z-0000000001.open", "/j/20250101T000000Z-0000000001.done"); err != nil {
+		t.Fatal(err)
+	}
+	if ids, err := j.List(Open); err != nil || len(ids) != 0 {
+		t.Errorf("%v %v", ids, err)
+	}
+}
+
 func TestDamageIsSeen(t *testing.T) {
 	e := entry()
 	e.ID, e.Time = "20250101T000000Z-0000000000", time.Unix(1700000000, 0).UTC()
