@@ -3,12 +3,12 @@ package finding
 var explainPacked = map[ID]Explanation{
 	PackedRefShadowed: {
 		Means: "Something is wrong with an entry of packed-refs that a loose ref hides, or with a record of a table that a newer one or a deletion hides; the message " +
-			"says what.",
+			"says what. Or the loose ref that hides an entry has lost its value: this is the last one that is known.",
 		Comes: "An update writes a loose ref, or a newer table, and leaves the old entry until the next pack-refs. Its object may be pruned meanwhile.",
 		Seen:  "Nobody is served the hidden value. It comes back to life if the loose file is deleted by other means than git.",
 		Fix:   "Leaves it.",
 		Short: "none: another value of the ref hides this one",
-		Mend:  "nothing to do; git -C REPO pack-refs --all tidies up",
+		Mend:  "nothing to do; git -C REPO pack-refs --all tidies up (where the loose ref is broken, see badRefContent first)",
 	},
 	PackedRefStyle: {
 		Means: "An entry of packed-refs is written as git reads it and never writes it: upper-case hex, a TAB or another white byte for the space, " +

@@ -84,6 +84,7 @@ func (v *visit) rootRefs() error {
 			return err
 		}
 		if ok && e.Name() == "HEAD" {
+			v.head = l.value.Target
 			if err := v.visitLoose(&l, true); err != nil {
 				return err
 			}

@@ -5,8 +5,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sort"
+	"strings"
 
 	"refaudit/finding"
+	"refaudit/internal/refname"
 	"refaudit/internal/vfs"
 	"refaudit/loose"
 	"refaudit/oid"
@@ -88,6 +91,9 @@ func (p *packedVisit) read(f *os.File) error {
 		return p.cantRead(packed.FileName, err)
 	}
 	p.sum.Packed = &sum
+	if sum.Empty {
+		p.remembered()
+	}
 	if sum.Lost() || sum.Header.Bad {
 		p.sum.unread(p.label + " is damaged: refs may be lost")
 	}
@@ -145,6 +151,49 @@ func (p *packedVisit) entry(e *packed.Entry) error {
 		return p.report(e.ZeroOIDFinding(p.label))
 	}
 	return p.each(r)
+}
+
+// remembered tells that an empty packed-refs has lost refs, where something still names one that is nowhere.
+func (p *packedVisit) remembered() {
+	nowhere := func(name string) bool {
+		at := sort.Search(len(p.over.loose), func(i int) bool { return p.over.loose[i].name >= name })
+		return at == len(p.over.loose) || p.over.loose[at].name != name
+	}
+	if head := string(p.head); strings.HasPrefix(head, "refs/") && nowhere(head) {
+		p.sum.unread(p.label + " is empty, and " + head + ", which HEAD leads to, is nowhere: refs were lost")
+		return
+	}
+	left := maxLogs
+	if name := p.loggedNowhere("logs/refs", nowhere, &left); name != "" {
+		p.sum.unread(p.label + " is empty, and " + name + ", which has a reflog, is nowhere: refs were lost")
+	}
+}
+
+// maxLogs is how many names below logs/ are looked at.
+const maxLogs = 100_000
+
+// loggedNowhere gives the name of a ref with a reflog below dir that is nowhere; "" if there is none.
+func (p *packedVisit) loggedNowhere(dir string, nowhere func(string) bool, left *int) string {
+	list, err := p.place.root.ReadDir(dir)
+	if err != nil {
+		return "" // no reflogs tell nothing
+	}
+	for _, e := range list {
+		if *left--; *left < 0 || p.ctx.Err() != nil {
+			return ""
+		}
+		path := dir + "/" + e.Name()
+		if e.IsDir() {
+			if name := p.loggedNowhere(path, nowhere, left); name != "" {
+				return name
+			}
+			continue
+		}
+		if name := strings.TrimPrefix(path, "logs/"); refname.Valid([]byte(name), 0) && nowhere(name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // lastKnown tells what is packed below a loose ref that has lost its value. git doesn't fall back to it.

@@ -148,6 +148,8 @@ type visit struct {
 	sum    *Summary
 	report func(finding.Finding) error
 	each   func(*Ref) error
+
+	head finding.RefName // what HEAD leads to, of files
 }
 
 func (v *visit) run() error {
