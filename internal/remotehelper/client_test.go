@@ -65,7 +65,9 @@ func TestPlacesOfAClient(t *testing.T) {
 	if list, _ := filepath.Glob(w.in("elsewhere") + "/??/*"); len(list) == 0 {
 		t.Error("the objects are not where GIT_OBJECT_DIRECTORY says")
 	}
-	w.clean("elsewhere")
+	w.liar("v4")
+	w.unchanged("elsewhere", func() { w.refused("c", "fetch", "-q", "--tags") })
+	w.src.Git("update-ref", "-d", "refs/tags/v4")
 	w.env = env
 	w.clean("c/.git")
 	w.must("", "clone", "-q", "--bare", "file://"+w.src.Path, "pool.git")

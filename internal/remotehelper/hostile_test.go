@@ -58,6 +58,16 @@ func TestProtocolRulesHoldInside(t *testing.T) {
 			}
 		}
 	}
+	// The same where the user's configuration allows what it should not.
+	env := w.env
+	w.env = w.env[:len(w.env)-2]
+	allow := []string{"-c", "protocol.ext.allow=always", "-c", "protocol.allow=always"}
+	w.refused("c", append(allow, "-c", "url.ext::sh -c touch% "+mark+"% .pushInsteadOf=file:///zz", "push", "refaudit::file:///zz", "HEAD:x")...)
+	w.refused("c", append(allow, "-c", "url.ext::sh -c touch% "+mark+"% .insteadOf=file:///zz", "fetch", "refaudit::file:///zz", "main")...)
+	if _, err := os.Stat(mark); err == nil {
+		t.Fatal("protocol.ext.allow=always ran a command")
+	}
+	w.env = env
 	if out := w.must("c", "-c", "url."+w.src.Path+".insteadOf=short:", "ls-remote", "refaudit::short:", "main"); !strings.Contains(out, w.src.B) {
 		t.Errorf("insteadOf for good: %s", out)
 	}

@@ -118,6 +118,11 @@ func TestPartialClones(t *testing.T) {
 				if w.must(c, "rev-parse", "origin/main") != n {
 					t.Error("a fetch into a partial clone")
 				}
+				m := w.commit(n, "newer")
+				w.must(c, "fetch", "-q", "--no-filter")
+				if w.must(c, "rev-parse", "origin/main") != m {
+					t.Error("a fetch without a filter")
+				}
 				w.liar("bad")
 				w.unchanged(c+"/.git", func() { w.refused(c, "fetch", "-q", "--tags") })
 				w.src.Git("update-ref", "-d", "refs/tags/bad")
