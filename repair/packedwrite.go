@@ -48,6 +48,9 @@ func (h *packedHold) stage(src *source, write func(io.Writer) error) (*written, 
 		return nil, fmt.Errorf("%s: %w", h.Label, err)
 	}
 	after := &written{temp: temp, hash: sha256.New(), keep: src.mem != nil}
+	if after.keep {
+		after.mem = make([]byte, 0, src.info.Size+src.info.Size/16+4096) // little is added, as a rule
+	}
 	if err := write(after); err != nil {
 		return nil, h.refused(err)
 	}
@@ -118,14 +121,15 @@ func (h *packedHold) flush(src *source, after *written, changes []Change, undoes
 			e.Records = append(e.Records, journal.Record{Ref: c.Ref, ID: c.ID, OID: c.OID, Before: c.Before, After: c.After})
 		}
 	}
-	synced := make(chan error, 1)
+	synced, hashed := make(chan error, 1), make(chan journal.Whole, 1)
 	go func() { synced <- after.temp.Flush() }()
+	go func() { hashed <- after.whole() }()
 	err := h.wayBack(e, src, after)
+	e.After = <-hashed
 	return e, errors.Join(<-synced, err)
 }
 
 func (h *packedHold) wayBack(e *journal.Entry, src *source, after *written) error {
-	e.After = after.whole()
 	var now io.Reader = bytes.NewReader(after.mem)
 	if !after.keep {
 		r, err := h.Repo.FS.Open(h.staging())
