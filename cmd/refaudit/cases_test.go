@@ -85,13 +85,16 @@ const fullHeader = "# pack-refs with: peeled fully-peeled sorted \n"
 // put makes these the refs of the repository, whatever is true of them: a packed-refs file with the full header, or one table.
 func (l *lab) put(recs ...rec) {
 	l.t.Helper()
-	recs = slices.Clone(recs)
-	slices.SortStableFunc(recs, func(a, b rec) int { return strings.Compare(a.ref, b.ref) })
+	recs = sorted(recs)
 	if l.RefFormat == gittest.Files {
 		l.WriteFile("packed-refs", []byte(fullHeader+packedLines(recs)))
 		return
 	}
 	l.putTable(recs)
+}
+
+func sorted(recs []rec) []rec {
+	return slices.SortedStableFunc(slices.Values(recs), func(a, b rec) int { return strings.Compare(a.ref, b.ref) })
 }
 
 func packedLines(recs []rec) string {
@@ -113,7 +116,7 @@ func (l *lab) putTable(recs []rec) (name string) {
 	if err == nil {
 		err = w.AddRef(&reftable.Ref{Name: []byte("HEAD"), Type: reftable.Symref, Target: []byte("refs/heads/main"), UpdateIndex: 1})
 	}
-	for _, r := range recs {
+	for _, r := range sorted(recs) {
 		ref := reftable.Ref{Name: []byte(r.ref), Type: reftable.Direct, Value: l.raw(r.id), UpdateIndex: 1}
 		if r.peel != "" {
 			ref.Type, ref.Peel = reftable.Peeled, l.raw(r.peel)
