@@ -118,6 +118,11 @@ func (p *Packed) Fix(ctx context.Context, wanted []Wanted, st Structure, brake B
 	})
 }
 
+// Clear takes away what a writer that died has left beside the file, which need not be there.
+func (p *Packed) Clear(ctx context.Context) (*Outcome, error) {
+	return p.hold(ctx, func(*packedHold) error { return nil })
+}
+
 func (h *packedHold) withSource(fn func(*source) error) error {
 	src, err := openSource(h.Repo.FS, h.path)
 	if err != nil {
@@ -167,7 +172,7 @@ func (h *packedHold) run(ctx context.Context, fn func(*packedHold) error) (err e
 		return err
 	}
 	like, err := fsys.Lstat(h.path)
-	if err != nil {
+	if err != nil && !vfs.Missing(err) {
 		return fmt.Errorf("%s: %w", h.Label, err)
 	}
 	h.Repo.step("lock")

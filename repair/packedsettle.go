@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"refaudit/internal/journal"
+	"refaudit/internal/vfs"
 	"refaudit/packed"
 )
 
@@ -19,13 +20,14 @@ func (h *packedHold) settle(open []*journal.Entry) error {
 			continue // its writer was alive
 		}
 		now, err := wholeOf(h.Repo.FS, h.path)
-		if err != nil {
+		gone := vfs.Missing(err)
+		if err != nil && !gone {
 			return fmt.Errorf("%s: %w", h.Label, err)
 		}
 		to := journal.Done
-		switch now {
-		case e.After:
-		case e.Before:
+		switch {
+		case now == e.After || gone:
+		case now == e.Before:
 			to = journal.Void
 		default:
 			if to, err = h.settledBy(e); err != nil {

@@ -177,8 +177,10 @@ func (s *session) openFiles(st *store, w *repo.Worktree) {
 	if s.target.Repo.Refs.Payload {
 		st.label = path
 	}
-	if _, err := s.o.FS.Lstat(path); !vfs.Missing(err) {
-		st.packed = &Packed{Repo: s.repo, Path: path, Label: st.label}
+	for _, name := range []string{path, path + ".new"} {
+		if _, err := s.o.FS.Lstat(name); !vfs.Missing(err) {
+			st.packed = &Packed{Repo: s.repo, Path: path, Label: st.label}
+		}
 	}
 }
 

@@ -62,7 +62,7 @@ func (s *session) mend(ctx context.Context, st *store) (*Outcome, error) {
 	case st.packed != nil && peels:
 		return st.packed.Fix(ctx, st.wanted, s.o.structure(), s.brake())
 	case st.packed != nil && st.pending:
-		return st.packed.Fix(ctx, nil, Structure{}, s.brake())
+		return st.packed.Clear(ctx)
 	case st.stack != nil && s.o.Compact:
 		return st.stack.Compact(ctx, s.o.Selection, s.brake())
 	case st.stack != nil && (peels || st.pending):

@@ -259,6 +259,28 @@ func TestTheDiffIsExact(t *testing.T) {
 	}
 }
 
+// A staging file that a dead writer left blocks every rewrite by git; fix takes it away, whatever else there is to do.
+func TestADeadStagingFileIsTakenAway(t *testing.T) {
+	vars := map[string]string{"XDG_STATE_HOME": t.TempDir()}
+	for _, packed := range []bool{true, false} {
+		r := gittest.New(t, gittest.Options{})
+		if packed {
+			r.Git("pack-refs", "--all")
+		}
+		r.WriteFile("packed-refs.new", []byte("junk"))
+		if _, _, code := r.Try("pack-refs", "--all"); code == 0 {
+			t.Fatal("git does not mind the file")
+		}
+		if dry := command(t, nil, vars, "fix", "--dry-run", r.Path); dry.code != 0 || len(r.ReadFile("packed-refs.new")) == 0 {
+			t.Errorf("dry run: %d", dry.code)
+		}
+		if out := command(t, nil, vars, "fix", "--yes", r.Path); out.code != 0 || !strings.Contains(out.out, "packed-refs.new") {
+			t.Errorf("%d %s%s", out.code, out.out, out.err)
+		}
+		r.Git("pack-refs", "--all")
+	}
+}
+
 func TestACauseThatIsStillThereIsTold(t *testing.T) {
 	for _, o := range gittest.AllFormats {
 		r, _ := gittest.Replaced(t, o)
