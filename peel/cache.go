@@ -113,10 +113,12 @@ type Replacements map[oid.ID]oid.ID
 const replaceHops = 64
 
 // ThroughReplacements tells whether cached is what id peels to when refs/replace is applied,
-// as git does when it packs refs: then the replacement is the cause of the wrong value.
+// as git does when it packs refs: then the replacement is the cause of the wrong value. An object that is
+// replaced keeps its name: where the last one is, that name is the peel, and only its type is the other's.
 func (j *Judge) ThroughReplacements(ctx context.Context, id, cached oid.ID, r Replacements) (bool, error) {
 	replaced := false
 	for hop := 0; len(r) > 0 && hop < replaceHops; hop++ {
+		name := id
 		for other, ok := r[id]; ok && hop < replaceHops; other, ok = r[id] {
 			id, replaced = other, true
 			hop++
@@ -126,7 +128,7 @@ func (j *Judge) ThroughReplacements(ctx context.Context, id, cached oid.ID, r Re
 			return false, err
 		}
 		if !j.isTag(hs[0]) {
-			return replaced && id == cached, nil
+			return replaced && name == cached, nil
 		}
 		id = j.nodes[j.nodes[hs[0]].next].id
 	}

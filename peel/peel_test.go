@@ -238,6 +238,8 @@ func TestReplacementsAreTheCause(t *testing.T) {
 		{"t1", "c2", r, true}, {"n", "c2", r, true}, {"t1", "c1", r, false}, {"t1", "c2", nil, false},
 		{"t2", "c2", r, false}, // right without any replacement
 		{"t1", "c2", Replacements{id("t1"): id("t2"), id("t2"): id("t1")}, false},
+		{"t1", "c2", Replacements{id("t1"): id("t2"), id("c2"): id("c1")}, true}, // the commit keeps its name
+		{"t1", "c1", Replacements{id("t1"): id("t2"), id("c2"): id("c1")}, false},
 	} {
 		got, err := NewJudge(s).ThroughReplacements(context.Background(), id(c.from), id(c.cached), c.r)
 		if err != nil || got != c.want {
