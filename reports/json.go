@@ -216,6 +216,12 @@ func (j *jsonLines) Repository(r *Repository) error {
 	if r.Hidden > 0 {
 		o.num("hidden", r.Hidden)
 	}
+	if r.Known > 0 {
+		o.num("known", r.Known)
+	}
+	if !r.Unchanged.IsZero() {
+		o.str("unchanged_since", r.Unchanged.UTC().Format(time.RFC3339))
+	}
 	if r.Reason != "" {
 		o.str("reason", r.Reason)
 	}
@@ -314,8 +320,17 @@ func (j *jsonLines) Summary(s *Summary) error {
 	if err := o.value("repositories", states); err != nil {
 		return err
 	}
+	if s.Known > 0 {
+		o.num("known", s.Known)
+	}
+	if s.Unchanged > 0 {
+		o.num("unchanged", s.Unchanged)
+	}
 	if s.Signal != "" {
 		o.str("signal", s.Signal)
+	}
+	if s.Stopped != "" {
+		o.str("stopped", s.Stopped)
 	}
 	o.num("duration_ms", s.Duration.Milliseconds())
 	o.num("exit", int64(s.Exit))

@@ -53,8 +53,10 @@ type Repository struct {
 	Refs       int64
 	Peels      int64
 	Severities map[finding.Severity]int64
-	Hidden     int64  // findings that --max-findings kept back
-	Reason     string // why it is incomplete
+	Hidden     int64     // findings that --max-findings kept back
+	Known      int64     // findings that a baseline knows, and that don't count
+	Unchanged  time.Time // of the audit that gave this; zero: it was made just now
+	Reason     string    // why it is incomplete
 	Duration   time.Duration
 }
 
@@ -94,9 +96,12 @@ type Summary struct {
 	Refs         int64
 	PeelsChecked int64
 	Repositories map[State]int64
+	Known        int64 // findings that a baseline knows, and that don't count
+	Unchanged    int64 // repositories that were not read, for they are as they were
 	Duration     time.Duration
 	Exit         int
 	Signal       string // the signal that cut the run short; "" for none
+	Stopped      string // what else has cut it short, such as "max-duration"; "" for nothing
 }
 
 // Usage is the disk usage of one repository: its figures by name, each a number of bytes or

@@ -213,11 +213,20 @@ func (t *text) Summary(s *Summary) error {
 	sev := severities(s.Severities)
 	t.printf("%s, %s, %s checked: %s, %s, %d info", count(repos, "repository", "repositories"), count(s.Refs, "ref", "refs"),
 		count(s.PeelsChecked, "cached peel", "cached peels"), count(sev["error"], "error", "errors"), count(sev["warn"], "warning", "warnings"), sev["info"])
+	if s.Known > 0 {
+		t.printf("; %d known (baseline)", s.Known)
+	}
+	if s.Unchanged > 0 {
+		t.printf("; %s not read again", count(s.Unchanged, "unchanged repository", "unchanged repositories"))
+	}
 	if n := s.Repositories[Incomplete]; n > 0 {
 		t.printf("; %d incomplete", n)
 	}
 	if s.Signal != "" {
 		t.printf("; ended by %s", s.Signal)
+	}
+	if s.Stopped != "" {
+		t.printf("; ended by --%s", s.Stopped)
 	}
 	t.printf("\n")
 	return t.err
