@@ -259,6 +259,63 @@ func TestAMultiPackIndexThatIsBadHidesNothing(t *testing.T) {
 	}
 }
 
+// Numbers in a multi-pack-index that lead nowhere: the packs' own indexes know better.
+func TestAMultiPackIndexThatLeadsNowhere(t *testing.T) {
+	for _, f := range bothFormats {
+		r := gittest.Init(t, gittest.Options{Format: f})
+		history(r, 5)
+		manyPacks(r)
+		r.Git("multi-pack-index", "write")
+		want := truth(t, r)
+		ids := sortedKeys(want)
+		path := r.File("objects/" + midxFile)
+		sound := r.ReadFile("objects/" + midxFile)
+		m, err := ParseMidx(sound, f, "m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		places := bytes.Index(sound, m.Chunk("OOFF"))
+		for name, row := range map[string][8]byte{
+			"pack":       {0xff, 0xff, 0xff, 0xff, 0, 0, 0, 12},
+			"offset":     {0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff},
+			"far offset": {0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
+			"header":     {0, 0, 0, 0, 0, 0, 0, 3},
+		} {
+			bad := bytes.Clone(sound[:len(sound)-f.Size()])
+			for i := range m.Count() {
+				copy(bad[places+8*i:], row[:])
+			}
+			os.Chmod(path, 0o644)
+			os.WriteFile(path, append(bad, hashed(f, bad)...), 0o644)
+			for i, got := range lookAll(t, open(t, r.File("objects"), f), ids) {
+				if got != want[ids[i]] {
+					t.Fatalf("%v, %s: %v: %+v, want %+v", f, name, ids[i], got, want[ids[i]])
+				}
+			}
+		}
+	}
+}
+
+// What comes while we look is found, though its folder was listed before.
+func TestALooseObjectMayComeLate(t *testing.T) {
+	dir := t.TempDir()
+	db := open(t, dir, oid.SHA1)
+	id := oid.SHA1.Object("blob", []byte("late"))
+	if got := lookOne(t, db, id); got.State != oid.Absent {
+		t.Fatalf("%+v", got)
+	}
+	loose(t, dir, oid.SHA1, oid.Blob, []byte("late"))
+	if got := lookOne(t, db, id); got.Kind != oid.Blob {
+		t.Errorf("%+v", got)
+	}
+	if err := os.Remove(filepath.Join(dir, loosePath(&id))); err != nil {
+		t.Fatal(err)
+	}
+	if got := lookOne(t, db, id); got.State != oid.Absent {
+		t.Errorf("%+v", got)
+	}
+}
+
 func sortedKeys(m map[oid.ID]oid.Fact) (ids []oid.ID) {
 	for id := range m {
 		ids = append(ids, id)

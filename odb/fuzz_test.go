@@ -71,6 +71,7 @@ func FuzzMidx(f *testing.F) {
 	manyPacksOf(r)
 	r.Git("multi-pack-index", "write")
 	f.Add(r.ReadFile("objects/"+midxFile), true)
+	f.Add(smallMidx().bytes(), false)
 	f.Fuzz(func(t *testing.T, data []byte, sha256 bool) {
 		m, err := ParseMidx(data, format(sha256), "m")
 		if err != nil {
@@ -263,6 +264,15 @@ func FuzzEntry(f *testing.F) {
 			t.Fatalf("%+v, then %+v %v", e, again, err)
 		}
 	})
+}
+
+func TestEntriesLieBetweenHeaderAndTrailer(t *testing.T) {
+	body := append(make([]byte, packHeaderLen), 0x31, 'x')
+	for off, want := range map[uint64]bool{0: false, 11: false, 12: true, 13: false, 14: false, 1 << 63: false, 1<<64 - 1: false} {
+		if _, err := parseEntry(body, off, 20); (err == nil) != want {
+			t.Errorf("offset %d: %v", off, err)
+		}
+	}
 }
 
 // A size takes the bits that git gives it.

@@ -164,8 +164,8 @@ func lend(r *gittest.Repo, hops int) {
 func manyPacks(r *gittest.Repo) {
 	r.Git("repack", "-dq")
 	for i := range 3 {
-		r.Git("commit-tree", "-m", fmt.Sprint("more ", i), "v1^{tree}")
-		r.Git("tag", "-a", "-m", "more", fmt.Sprint("more", i), "v2")
+		commit := r.Git("commit-tree", "-m", fmt.Sprint("more ", i), "v1^{tree}")
+		r.Git("tag", "-a", "-m", "more", fmt.Sprint("more", i), commit)
 		r.Git("repack", "-dq")
 	}
 }

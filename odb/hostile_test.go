@@ -182,6 +182,11 @@ func TestTagsOfAnySize(t *testing.T) {
 		b.level = 1
 		id := b.whole(oid.Tag, text)
 		oneLine := b.whole(oid.Tag, []byte(fmt.Sprintf("object %v\ntype commit\ntag %s", commit, strings.Repeat("x", 2<<20))))
+		lie, lieDelta := f.Object("tag", []byte("another")), f.Object("tag", []byte("and another"))
+		b.entry(lie, EntryKind(oid.Tag), uint64(len(text)), nil, text)
+		small := tagOf(commit, oid.Commit, "small", "")
+		b.whole(oid.Tag, small)
+		b.ofs(lieDelta, b.rows[len(b.rows)-1].off, delta(small, append(small, '!')))
 		lateLine := b.whole(oid.Tag, []byte(fmt.Sprintf("object %v\ntype commit\ntag %s\n", commit, strings.Repeat("x", 2<<20))))
 		b.write(t, dir, "pack-big", 2)
 		looseDir := t.TempDir()
@@ -195,6 +200,11 @@ func TestTagsOfAnySize(t *testing.T) {
 			})
 		}
 		db := open(t, dir, f)
+		for _, id := range []oid.ID{lie, lieDelta} {
+			if got := lookOne(t, db, id); !isDamaged(got) || !strings.Contains(got.Err.Error(), "does not hash to its name") {
+				t.Errorf("%v: under another name: %+v", f, got)
+			}
+		}
 		if got := lookOne(t, db, oneLine); !isDamaged(got) {
 			t.Errorf("%v: a tag line that never ends: %+v", f, got)
 		}
@@ -243,7 +253,20 @@ func TestOffsetsBeyondTwoGigabytesAreChecked(t *testing.T) {
 	if got := lookOne(t, db, good); got.Kind != oid.Blob {
 		t.Errorf("%+v", got)
 	}
-	if got := lookOne(t, db, far); got.State != oid.Unreadable {
+	if got := lookOne(t, db, far); !isDamaged(got) {
+		t.Errorf("%+v", got)
+	}
+
+	// a far offset that the index doesn't have
+	dir = t.TempDir()
+	b = newBuilder(f)
+	b.whole(oid.Blob, []byte("good"))
+	pack, idx := b.files(2)
+	idx = idx[:len(idx)-f.Size()]
+	binary.BigEndian.PutUint32(idx[len(idx)-f.Size()-4:], 1<<31|5)
+	put(t, dir, "pack-x.pack", pack)
+	put(t, dir, "pack-x.idx", append(idx, hashed(f, idx)...))
+	if got := lookOne(t, open(t, dir, f), good); got.State != oid.Unreadable {
 		t.Errorf("%+v", got)
 	}
 }
