@@ -210,6 +210,9 @@ func (t *text) Summary(s *Summary) error {
 	for _, n := range s.Repositories {
 		repos += n
 	}
+	if repos == 0 { // nothing was audited: an undo, or nothing matched
+		return t.err
+	}
 	sev := severities(s.Severities)
 	t.printf("%s, %s, %s checked: %s, %s, %d info", count(repos, "repository", "repositories"), count(s.Refs, "ref", "refs"),
 		count(s.PeelsChecked, "cached peel", "cached peels"), count(sev["error"], "error", "errors"), count(sev["warn"], "warning", "warnings"), sev["info"])
