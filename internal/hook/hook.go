@@ -120,7 +120,8 @@ func ReadSettings(c *repo.Config) (Settings, error) {
 }
 
 // Judge judges the new values of a push, and gives a finding for each ref and id that the policy
-// makes an error, in the order of the updates. An object that is no tag, or that isn't there, is git's affair.
+// makes an error, in the order of the updates. An object that is no tag is git's affair. One that isn't there is an
+// error: git has seen it before it runs the hook, so we look in the wrong place.
 func Judge(ctx context.Context, r *repo.Repo, policy *scan.Policy, s Settings, updates []Update) ([]finding.Finding, error) {
 	db, _, err := odb.Open(r.ObjectDir, r.Format, odb.Options{Alternates: r.AlternatesEnv()})
 	if err != nil {
@@ -175,6 +176,8 @@ func (j *judging) update(u *Update, h peel.Handle) error {
 	switch {
 	case v.State == peel.Unknown && v.Fault.Why == peel.NotLooked:
 		return fmt.Errorf("%s: %v", u.Ref, v.Fault.String())
+	case v.State == peel.Absent:
+		return fmt.Errorf("%s: object %v is not found: the hook needs the environment that git gives it (GIT_OBJECT_DIRECTORY)", u.Ref, u.New)
 	case v.State == peel.Corrupt:
 		j.say(u, v.CorruptTag(), "%s", v.Fault.String())
 	case v.State == peel.Damaged:
