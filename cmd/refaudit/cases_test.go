@@ -87,6 +87,9 @@ func (l *lab) put(recs ...rec) {
 	l.t.Helper()
 	recs = sorted(recs)
 	if l.RefFormat == gittest.Files {
+		for _, r := range recs {
+			os.Remove(l.File(r.ref)) // a loose one would hide it
+		}
 		l.WriteFile("packed-refs", []byte(fullHeader+packedLines(recs)))
 		return
 	}
