@@ -70,10 +70,21 @@ type Result struct {
 	Peels      int64 // tags in packed-refs and tables whose cached or missing peel was compared
 	Severities map[finding.Severity]int64
 	IDs        map[finding.ID]int64
-	Hidden     int64    // findings that MaxFindings kept back
-	Known      int64    // findings that Options.Known knew
-	Unread     []string // what could not be looked at
-	Notices    []string
+	Hidden     int64 // findings that MaxFindings kept back
+	Known      int64 // findings that Options.Known knew
+	// Unchanged is when the audit was made that gave this, if not just now: the repository is as it was.
+	Unchanged time.Time
+	Unread    []string // what could not be looked at
+	Notices   []string
+}
+
+// Add counts a finding.
+func (r *Result) Add(f *finding.Finding) {
+	if r.Severities == nil {
+		r.Severities, r.IDs = map[finding.Severity]int64{}, map[finding.ID]int64{}
+	}
+	r.Severities[f.Severity]++
+	r.IDs[f.ID]++
 }
 
 // Count is how many findings are at least this severe.
@@ -101,8 +112,7 @@ func Repository(ctx context.Context, target *Target, policy *Policy, o Options, 
 				res.Known++
 				return nil
 			}
-			res.Severities[f.Severity]++
-			res.IDs[f.ID]++
+			res.Add(f)
 			if o.MaxFindings > 0 && res.total() > int64(o.MaxFindings) {
 				res.Hidden++
 				return nil

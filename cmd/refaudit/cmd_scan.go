@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"refaudit/finding"
+	"refaudit/internal/fleet"
 	"refaudit/repo"
 	"refaudit/reports"
 	"refaudit/scan"
@@ -18,6 +19,7 @@ import (
 type scanOptions struct {
 	targets
 	output
+	fleetOptions
 	level       string
 	failOn      string
 	strict      bool
@@ -28,7 +30,7 @@ type scanOptions struct {
 
 func scanCommand(e env) *cli.Command {
 	var o scanOptions
-	flags := append(o.targets.flags(), o.output.flags()...)
+	flags := append(append(o.targets.flags(), o.output.flags()...), o.fleetOptions.flags()...)
 	return &cli.Command{
 		Name:      "scan",
 		Usage:     "audit repositories; never writes to one",
@@ -68,20 +70,29 @@ func runScan(ctx context.Context, e env, o scanOptions) error {
 	if o.maxFindings < 0 {
 		return usagef("--max-findings takes a number from 0 up")
 	}
-	report, publish, err := o.open(e)
+	if err := o.output.check(); err != nil {
+		return err
+	}
+	if err := checkProgress(o.progress); err != nil {
+		return err
+	}
+	w, err := o.fleetOptions.open(ctx, e, level, least, o.recursive || o.from != "")
 	if err != nil {
 		return err
 	}
-	told, err := startProgress(e, o.progress)
+	report, publish, err := o.output.open(e)
 	if err != nil {
 		return err
 	}
-	s := &scanning{env: e, report: report, told: told, tally: newTally(e.now()), failOn: least, strict: o.strict,
-		options: scan.Options{Level: level, MaxFindings: o.maxFindings, Log: e.log, Now: e.now, Seen: &told.refs}}
+	told := startProgress(e, o.progress, o.output.progress(report))
+	s := &scanning{env: e, report: report, told: told, tally: newTally(e.now()), failOn: least, strict: o.strict, whole: w,
+		options: scan.Options{Level: level, MaxFindings: o.maxFindings, Log: e.log, Now: e.now, Seen: &told.refs, Pace: w.pace}}
 	if err := report.Start(&reports.Start{Command: "scan", Version: versionString(), Level: o.level, Time: e.now()}); err != nil {
 		return err
 	}
-	err = s.all(ctx, &o.targets, o.jobs)
+	limited, cancel := w.limited(ctx)
+	defer cancel()
+	err = w.stopped(limited, s.all(limited, &o.targets, o.jobs))
 	told.end()
 	return s.end(ctx, err, publish)
 }
@@ -95,6 +106,7 @@ type scanning struct {
 	failOn  finding.Severity
 	strict  bool
 	options scan.Options
+	whole   *whole
 	failed  error // of writing results: ends the run
 }
 
@@ -108,11 +120,16 @@ func (s *scanning) all(ctx context.Context, t *targets, jobs int) error {
 	close(turn)
 	var wg sync.WaitGroup
 	err := t.each(ctx, s.env, func(one target) error {
+		path := s.env.abs(one.path)
+		if !s.whole.wants(path) {
+			return nil
+		}
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		s.whole.last.Store(&path)
 		s.told.total.Add(1)
 		mine, next := turn, make(chan struct{})
 		turn = next
@@ -152,28 +169,73 @@ func (s *scanning) one(ctx context.Context, one target, turn <-chan struct{}) *r
 	r := &result{path: s.env.abs(one.path), err: one.err}
 	began := s.env.now()
 	if r.err == nil {
-		r.res, r.err = s.audit(ctx, one, func(f *finding.Finding) error {
-			f.Repo = r.path
-			select {
-			case <-turn:
-				if err := s.write(r); err != nil {
-					return err
-				}
-				return s.report.Finding(f)
-			default:
-				r.findings = append(r.findings, *f)
-				return nil
-			}
-		})
+		a := &auditing{scanning: s, result: r, turn: turn}
+		err := fleet.Within(ctx, s.whole.o.timeout, a.abandon, func(ctx context.Context) { a.run(ctx, one) })
+		if err != nil {
+			r.err = fmt.Errorf("it is left behind, and may hang: %w", err)
+			s.whole.begin(r.path).note(context.WithoutCancel(ctx), &r.res, r.err)
+		}
 	}
 	r.conclude(s.env.now().Sub(began))
 	return r
 }
 
+// auditing is one audit under way. It may be abandoned, because a disk doesn't answer: then what it
+// still does is told to nobody.
+type auditing struct {
+	*scanning
+	*result
+	turn <-chan struct{}
+
+	mu        sync.Mutex
+	abandoned bool
+	told      scan.Result // counts of what was reported
+}
+
+func (a *auditing) run(ctx context.Context, one target) {
+	res, err := a.audit(ctx, one, a.path, a.found)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("not looked at to the end: %w", context.Cause(ctx))
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.abandoned {
+		a.res, a.err = res, err
+	}
+}
+
+func (a *auditing) abandon() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.abandoned, a.res = true, a.told
+}
+
+var errAbandoned = errors.New("nobody waits for this audit any more")
+
+func (a *auditing) found(f *finding.Finding) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.abandoned {
+		return errAbandoned
+	}
+	a.told.Add(f)
+	f.Repo = a.path
+	select {
+	case <-a.turn:
+		if err := a.write(a.result); err != nil {
+			return err
+		}
+		return a.report.Finding(f)
+	default:
+		a.findings = append(a.findings, *f)
+		return nil
+	}
+}
+
 // conclude makes the line that ends what is said of the repository.
 func (r *result) conclude(took time.Duration) {
 	r.repo = reports.Repository{Repo: r.path, State: reports.State(r.res.State), Refs: r.res.Refs, Peels: r.res.Peels,
-		Severities: r.res.Severities, Hidden: r.res.Hidden, Duration: took}
+		Severities: r.res.Severities, Hidden: r.res.Hidden, Known: r.res.Known, Unchanged: r.res.Unchanged, Duration: took}
 	switch {
 	case r.err != nil:
 		r.repo.State, r.repo.Reason = reports.Incomplete, r.err.Error()
@@ -185,7 +247,19 @@ func (r *result) conclude(took time.Duration) {
 	}
 }
 
-func (s *scanning) audit(ctx context.Context, one target, report func(*finding.Finding) error) (scan.Result, error) {
+func (s *scanning) audit(ctx context.Context, one target, path string, report func(*finding.Finding) error) (scan.Result, error) {
+	if s.whole.pace != nil {
+		if err := s.whole.pace(ctx); err != nil {
+			return scan.Result{}, err
+		}
+	}
+	g := s.whole.begin(path)
+	res, err := s.read(ctx, one, g, report)
+	g.note(ctx, &res, err)
+	return res, err
+}
+
+func (s *scanning) read(ctx context.Context, one target, g *glance, report func(*finding.Finding) error) (scan.Result, error) {
 	t, err := scan.Open(one.path, one.how, repo.Options{Env: s.env.getenv, Cwd: s.env.dir})
 	if err != nil {
 		return scan.Result{}, err
@@ -194,7 +268,15 @@ func (s *scanning) audit(ctx context.Context, one target, report func(*finding.F
 	if err != nil {
 		return scan.Result{}, err
 	}
-	return scan.Repository(ctx, t, policy, s.options, report)
+	if err := g.look(ctx, t, policy); err != nil {
+		return scan.Result{}, err
+	}
+	if res, ok := g.passOver(); ok {
+		return res, nil
+	}
+	o := s.options
+	o.Known = s.whole.known(g.path)
+	return scan.Repository(ctx, t, policy, o, report)
 }
 
 // write sends the findings that have waited.
@@ -227,8 +309,12 @@ func (s *scanning) finish(r *result) error {
 	}
 	t.Refs += r.res.Refs
 	t.PeelsChecked += r.res.Peels
+	t.Known += r.res.Known
 	t.Repositories[r.repo.State]++
-	return err
+	if !r.res.Unchanged.IsZero() {
+		t.Unchanged++
+	}
+	return errors.Join(err, s.whole.flush(false))
 }
 
 // end writes the summary, also of a run that was cut short, and gives the exit code as an error.
@@ -238,7 +324,8 @@ func (s *scanning) end(ctx context.Context, err error, publish func() error) err
 	}
 	t := &s.tally.sum
 	looked := t.Repositories[reports.Clean] + t.Repositories[reports.Found] + t.Repositories[reports.Incomplete]
-	incomplete := t.Repositories[reports.Incomplete] > 0 || looked == 0
+	nothing := looked == 0 && s.whole.nothingMatched()
+	incomplete := t.Repositories[reports.Incomplete] > 0 || nothing
 	code := verdict(s.tally.atLeast(s.failOn), incomplete)
 	var sig *signalError
 	var usage *usageError
@@ -250,9 +337,18 @@ func (s *scanning) end(ctx context.Context, err error, publish func() error) err
 		fmt.Fprintf(s.env.stderr, "refaudit: %s\n", reports.Escape(err.Error()))
 	case err != nil:
 		code = verdict(s.tally.atLeast(s.failOn), true)
+		if errors.Is(err, errMaxDuration) {
+			t.Stopped = "max-duration"
+		}
 		fmt.Fprintf(s.env.stderr, "refaudit: %s\n", reports.Escape(err.Error()))
-	case looked == 0:
+	case nothing:
 		fmt.Fprintln(s.env.stderr, "refaudit: no repository was found")
+	}
+	if err := s.whole.end(s.report, err != nil || t.Signal != ""); err != nil {
+		fmt.Fprintf(s.env.stderr, "refaudit: %s\n", reports.Escape(err.Error()))
+		if t.Signal == "" && code != exitUsage {
+			code = verdict(s.tally.atLeast(s.failOn), true)
+		}
 	}
 	t.Exit, t.Duration = code, s.env.now().Sub(s.tally.start)
 	if err := errors.Join(s.report.Summary(t), publish()); err != nil {

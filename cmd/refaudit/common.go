@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -38,22 +39,27 @@ func (o *output) flags() []cli.Flag {
 	}
 }
 
-// open makes the report. What it returns second publishes the file of -o, and must be called.
-func (o *output) open(e env) (reports.Report, func() error, error) {
-	color := false
-	switch o.color {
-	case "always":
-		color = true
-	case "auto":
-		no, set := e.getenv("NO_COLOR")
-		color = e.terminal && o.file == "" && !(set && no != "")
-	case "never":
-	default:
-		return nil, nil, usagef("--color takes auto, always or never, not %q", o.color)
+// check looks at the flags alone.
+func (o *output) check() error {
+	if o.color != "always" && o.color != "auto" && o.color != "never" {
+		return usagef("--color takes auto, always or never, not %q", o.color)
 	}
 	if o.jobs < 0 {
-		return nil, nil, usagef("--jobs takes a number from 0 up")
+		return usagef("--jobs takes a number from 0 up")
 	}
+	if _, err := reports.New(o.format, io.Discard, reports.Options{}); err != nil {
+		return &usageError{err}
+	}
+	return nil
+}
+
+// open makes the report. What it returns second publishes the file of -o, and must be called.
+func (o *output) open(e env) (reports.Report, func() error, error) {
+	if err := o.check(); err != nil {
+		return nil, nil, err
+	}
+	no, set := e.getenv("NO_COLOR")
+	color := o.color == "always" || o.color == "auto" && e.terminal && o.file == "" && !(set && no != "")
 	if o.jobs == 0 {
 		o.jobs = runtime.GOMAXPROCS(0)
 	}
@@ -74,24 +80,41 @@ func (o *output) open(e env) (reports.Report, func() error, error) {
 	return &flushing{Report: r, b: b, metrics: o.metrics, now: e.now}, func() error { return errors.Join(b.flush(), done()) }, nil
 }
 
-// buffer gathers what is written; flushing empties it after each repository.
+// buffer gathers what is written; flushing empties it after each repository. It is safe for concurrent use.
 type buffer struct {
-	w io.Writer
-	b []byte
+	w  io.Writer
+	mu sync.Mutex
+	b  []byte
 }
 
 func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.b = append(b.b, p...)
 	if len(b.b) >= 64<<10 {
-		return len(p), b.flush()
+		return len(p), b.empty()
 	}
 	return len(p), nil
 }
 
 func (b *buffer) flush() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.empty()
+}
+
+func (b *buffer) empty() error {
 	_, err := b.w.Write(b.b)
 	b.b = b.b[:0]
 	return err
+}
+
+// progress is where records of progress go, which come while others write; nil: nowhere.
+func (o *output) progress(r reports.Report) func(*reports.Progress) {
+	if o.format != "jsonl" || o.quiet || o.summary {
+		return nil
+	}
+	return func(p *reports.Progress) { _ = r.Progress(p) } // who can't write learns it from the next result
 }
 
 type flushing struct {
@@ -99,6 +122,11 @@ type flushing struct {
 	b       *buffer
 	metrics string
 	now     func() time.Time
+}
+
+// Progress comes from a goroutine of its own: each line is one write.
+func (f *flushing) Progress(p *reports.Progress) error {
+	return errors.Join(f.Report.Progress(p), f.b.flush())
 }
 
 func (f *flushing) Repository(r *reports.Repository) error {

@@ -24,14 +24,24 @@ type progress struct {
 	idle sync.WaitGroup
 }
 
-// How often a terminal is drawn anew, and a plain line is written.
+// How often a terminal is drawn anew, a plain line is written, and a record for machines.
 const (
 	drawEvery  = 100 * time.Millisecond
 	plainEvery = 5 * time.Second
 )
 
-// startProgress begins to tell. mode is that of --progress: auto, plain or none.
-func startProgress(e env, mode string) (*progress, error) {
+var recordEvery = 5 * time.Second // tests don't wait so long
+
+func checkProgress(mode string) error {
+	if mode != "auto" && mode != "plain" && mode != "none" {
+		return usagef("--progress takes auto, plain or none, not %q", mode)
+	}
+	return nil
+}
+
+// startProgress begins to tell. mode is that of --progress: auto, plain or none. record, if it isn't nil,
+// gets records for machines as well, unless the mode is none.
+func startProgress(e env, mode string, record func(*reports.Progress)) *progress {
 	p := &progress{stop: make(chan struct{})}
 	delay := time.Second
 	if text, ok := e.getenv("GIT_PROGRESS_DELAY"); ok {
@@ -41,19 +51,29 @@ func startProgress(e env, mode string) (*progress, error) {
 	}
 	switch {
 	case mode == "plain":
-		p.tell(plainEvery, plainEvery, func(line string) { fmt.Fprintln(e.stderr, line) }, nil)
+		p.tell(plainEvery, plainEvery, func(d time.Duration) { fmt.Fprintln(e.stderr, p.line(d)) }, nil)
 	case mode == "auto" && e.errTerminal:
-		p.tell(delay, drawEvery, func(line string) { draw(e.stderr, line) }, func() { draw(e.stderr, "") })
-	case mode != "auto" && mode != "none":
-		return nil, usagef("--progress takes auto, plain or none, not %q", mode)
+		p.tell(delay, drawEvery, func(d time.Duration) { draw(e.stderr, p.line(d)) }, func() { draw(e.stderr, "") })
 	}
-	return p, nil
+	if record != nil && mode != "none" {
+		p.tell(recordEvery, recordEvery, func(elapsed time.Duration) { record(p.state(elapsed)) }, nil)
+	}
+	return p
+}
+
+// state is how far the run is, for machines.
+func (p *progress) state(elapsed time.Duration) *reports.Progress {
+	r := &reports.Progress{Done: int(p.done.Load()), Refs: p.refs.Load(), Elapsed: elapsed}
+	if p.whole.Load() {
+		r.Total = int(p.total.Load())
+	}
+	return r
 }
 
 // draw replaces the line on a terminal.
 func draw(w io.Writer, line string) { io.WriteString(w, "\r"+line+"\x1b[K") }
 
-func (p *progress) tell(delay, every time.Duration, say func(string), clear func()) {
+func (p *progress) tell(delay, every time.Duration, say func(elapsed time.Duration), clear func()) {
 	p.idle.Add(1)
 	began := time.Now()
 	go func() {
@@ -69,7 +89,7 @@ func (p *progress) tell(delay, every time.Duration, say func(string), clear func
 				}
 				return
 			case <-timer.C:
-				say(p.line(time.Since(began)))
+				say(time.Since(began))
 				drawn = true
 				timer.Reset(every)
 			}

@@ -24,6 +24,9 @@ func runScanRemote(ctx context.Context, e env, o scanOptions) error {
 	if len(o.paths) > 0 || o.from != "" || o.gitDir != "" || o.recursive {
 		return usagef("--remote names the repository: no PATH goes with it")
 	}
+	if o.fleetOptions.given() {
+		return usagef("--remote audits one server from outside: what is for whole servers of repositories does not go with it")
+	}
 	least, err := failOn(o.failOn)
 	if err != nil {
 		return err
@@ -35,11 +38,11 @@ func runScanRemote(ctx context.Context, e env, o scanOptions) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	report, publish, err := o.open(e)
+	report, publish, err := o.output.open(e)
 	if err != nil {
 		return err
 	}
-	s := &scanning{env: e, report: report, tally: newTally(e.now()), failOn: least, strict: o.strict,
+	s := &scanning{env: e, report: report, tally: newTally(e.now()), failOn: least, strict: o.strict, whole: &whole{o: &o.fleetOptions},
 		options: scan.Options{MaxFindings: o.maxFindings, Log: e.log, Now: e.now}}
 	if err := report.Start(&reports.Start{Command: "scan", Version: versionString(), Time: e.now()}); err != nil {
 		return err
