@@ -62,7 +62,7 @@ func TestProtocolRulesHoldInside(t *testing.T) {
 	env := w.env
 	w.env = w.env[:len(w.env)-2]
 	allow := []string{"-c", "protocol.ext.allow=always", "-c", "protocol.allow=always"}
-	w.refused("c", append(allow, "-c", "url.ext::sh -c touch% "+mark+"% .pushInsteadOf=file:///zz", "push", "refaudit::file:///zz", "HEAD:x")...)
+	w.refused("c", append(allow, "-c", "url.ext::sh -c touch% "+mark+"% .pushInsteadOf=file://"+w.src.Path, "push", "refaudit::file://"+w.src.Path, "HEAD:x")...)
 	w.refused("c", append(allow, "-c", "url.ext::sh -c touch% "+mark+"% .insteadOf=file:///zz", "fetch", "refaudit::file:///zz", "main")...)
 	if _, err := os.Stat(mark); err == nil {
 		t.Fatal("protocol.ext.allow=always ran a command")
