@@ -220,6 +220,13 @@ func TestAuditOfOddRemotes(t *testing.T) {
 	r.Git("replace", "-f", r.V1, r.V2)
 	r.Git("pack-refs", "--all") // stores the peel of what stands in for v1
 	a.want(r.Path, 3, scan.Found, "peelMismatch refs/tags/v1")
+	for base, ok := range map[string]bool{"http://localhost:1/": false, "ext::sh ": false, "--upload-pack=x": false, "file://" + r.Path: true} {
+		b := *a
+		b.env = append(slices.Clone(a.env), "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url."+base+".insteadOf", "GIT_CONFIG_VALUE_0=/short")
+		if _, _, err := b.audit(context.Background(), "/short"); ok != (err == nil) || !ok && (!errors.As(err, new(*Refused)) || !strings.Contains(err.Error(), "insteadOf")) {
+			t.Errorf("%s for /short: %v", base, err)
+		}
+	}
 	a.env = append(a.env, "GIT_ALLOW_PROTOCOL=ssh")
 	if _, _, err := a.audit(context.Background(), r.Path); !errors.As(err, new(*Refused)) {
 		t.Errorf("a protocol that is not allowed: %v", err)

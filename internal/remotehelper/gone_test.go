@@ -16,6 +16,9 @@ import (
 	"go.uber.org/zap"
 
 	"refaudit/internal/gittest"
+	"refaudit/internal/remote"
+	"refaudit/internal/vfs"
+	"refaudit/oid"
 )
 
 // here runs the helper in this process, for the client at c, on what git says. The end of what it
@@ -90,6 +93,24 @@ func TestSomebodysKeepStays(t *testing.T) {
 	if b, _ := os.ReadFile(keep); string(b) != "mine" {
 		t.Errorf("%s holds %q", keep, b)
 	}
+}
+
+// git goes away when all has come and is judged, and nothing has moved yet.
+func TestGoneBeforeTheMove(t *testing.T) {
+	t.Setenv("PATH", filepath.Dir(gittest.Need(t, gittest.Any).Path)+":"+os.Getenv("PATH"))
+	w := newWorld(t, gittest.Options{})
+	w.must("", "init", "-q", "c")
+	url, err := remote.Parse(w.src.Path, w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &helper{url: url, fs: vfs.OS{}, o: Options{Env: gittest.Env(append(w.env, "GIT_DIR="+w.in("c/.git"))...), Dir: w.dir, Err: io.Discard, Log: zap.NewNop(), Now: time.Now}}
+	wants := []want{{oid.MustParse(w.src.B), "refs/heads/main"}}
+	w.unchanged("c/.git", func() {
+		if _, err := h.Fetch(context.Background(), wants, &options{}, func() error { return errGone }); !errors.Is(err, errGone) {
+			t.Error(err)
+		}
+	})
 }
 
 // A signal for the helper alone: what it has started ends, and the quarantine goes.

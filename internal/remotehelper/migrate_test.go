@@ -52,6 +52,13 @@ func TestMigration(t *testing.T) {
 	if !slices.Equal(m.keeps, []string{"/r/objects/pack/pack-1.keep", "/r/objects/pack/pack-2.keep"}) {
 		t.Errorf("keeps: %v", m.keeps)
 	}
+	f.Survivors(200, func(what string, after *crashfs.FS) { // what was moved is there for good
+		for _, name := range []string{"pack/pack-1.idx", "pack/pack-1.pack", "pack/pack-1.promisor", "pack/pack-2.idx", "pack/pack-2.pack", "ab/c1", "cd/e1"} {
+			if _, ok := after.Get("/r/objects/" + name); !ok {
+				t.Errorf("%s is gone after a crash: %s", name, what)
+			}
+		}
+	})
 	trace := strings.Join(f.Trace(), "\n")
 	for _, order := range [][2]string{
 		{"pack-1.keep", "/r/objects/pack/pack-1.pack"}, {"/r/objects/pack/pack-1.promisor", "/r/objects/pack/pack-1.idx"},
