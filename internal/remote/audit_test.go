@@ -227,6 +227,11 @@ func TestAuditOfOddRemotes(t *testing.T) {
 			t.Errorf("%s for /short: %v", base, err)
 		}
 	}
+	b := *a
+	b.env = append(slices.Clone(a.env), "GIT_ALLOW_PROTOCOL=file", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url.https://localhost:1/.insteadOf", "GIT_CONFIG_VALUE_0=/short")
+	if _, _, err := b.audit(context.Background(), "/short"); !errors.As(err, new(*Refused)) {
+		t.Errorf("a protocol that is not allowed, by way of insteadOf: %v", err)
+	}
 	a.env = append(a.env, "GIT_ALLOW_PROTOCOL=ssh")
 	if _, _, err := a.audit(context.Background(), r.Path); !errors.As(err, new(*Refused)) {
 		t.Errorf("a protocol that is not allowed: %v", err)
