@@ -246,6 +246,7 @@ type glance struct {
 	stamp   fleet.Stamp
 	stamped bool
 	passed  bool // it was not read again
+	folders []string
 }
 
 func (w *whole) begin(path string) *glance { return &glance{w: w, path: path} }
@@ -253,6 +254,7 @@ func (w *whole) begin(path string) *glance { return &glance{w: w, path: path} }
 // look looks at what an open repository has to show without being read.
 func (g *glance) look(ctx context.Context, t *scan.Target, p *scan.Policy) error {
 	w := g.w
+	g.folders = []string{t.Repo.CommonDir, t.Repo.GitDir}
 	if w.memory == nil {
 		return nil
 	}
@@ -291,8 +293,8 @@ func (g *glance) passOver() (scan.Result, bool) {
 
 // note remembers what an audit gave. One that was cut short gives nothing.
 func (g *glance) note(ctx context.Context, res *scan.Result, failed error) {
-	if g.w.leaving {
-		vfs.DropCache()
+	if g.w.leaving && len(g.folders) > 0 { // what it borrows stays to the end: others may borrow it too
+		vfs.DropCache(g.folders...)
 	}
 	if g.w.memory == nil || g.passed || ctx.Err() != nil && !errors.Is(context.Cause(ctx), fleet.ErrTimeout) {
 		return
@@ -352,6 +354,7 @@ func (w *whole) nothingMatched() bool {
 
 // end says what is left to say, before the summary.
 func (w *whole) end(report reports.Report, cut bool) (err error) {
+	vfs.DropCache()
 	vfs.LeaveCache(false)
 	defer func() {
 		for _, n := range w.notices {

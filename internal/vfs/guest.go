@@ -3,6 +3,7 @@ package vfs
 import (
 	"io/fs"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -26,19 +27,35 @@ type coldFile struct {
 // and DropCache has to be called now and then.
 func LeaveCache(on bool) { guest.on.Store(on) }
 
-// DropCache takes the pages of noted files out of the page cache again, but for those that are
-// mapped just now. Call it when what was read is read.
-func DropCache() {
+// DropCache takes the pages of noted files below some folders out of the page cache again, those of
+// all without a folder. Pages that are mapped just now stay. Call it when what was read is read.
+func DropCache(below ...string) {
 	if !guest.on.Load() {
 		return
 	}
 	guest.mu.Lock()
-	cold := guest.cold
-	guest.cold = nil
+	var rest, drop []coldFile
+	for _, c := range guest.cold {
+		if len(below) == 0 || liesBelow(c.path, below) {
+			drop = append(drop, c)
+		} else {
+			rest = append(rest, c)
+		}
+	}
+	guest.cold = rest
 	guest.mu.Unlock()
-	for _, c := range cold {
+	for _, c := range drop {
 		dropFile(c)
 	}
+}
+
+func liesBelow(path string, folders []string) bool {
+	for _, dir := range folders {
+		if strings.HasPrefix(path, dir+string(os.PathSeparator)) {
+			return true
+		}
+	}
+	return false
 }
 
 // noteCold notes a file that was just opened and not yet read.

@@ -78,7 +78,11 @@ func TestTheCacheIsLeftAsItWas(t *testing.T) {
 	if cachedPages(t, d.Path("ours")) == 0 {
 		t.Fatal("what was read isn't cached: the test shows nothing")
 	}
-	DropCache()
+	DropCache(d.Root() + "x")
+	if cachedPages(t, d.Path("ours")) == 0 {
+		t.Error("they were dropped though they lie elsewhere")
+	}
+	DropCache(d.Root())
 	if n := cachedPages(t, d.Path("ours")); n != 0 {
 		t.Errorf("%d pages of ours are left", n)
 	}
