@@ -33,6 +33,12 @@ func TestGitsOfEveryAge(t *testing.T) {
 				}
 			})
 			w.clean("d/.git")
+			other := newWorld(t, gittest.AllFormats[1])
+			other.use(p)
+			other.silent("", "clone", "-q", other.url(), "c")
+			if other.must("c", "rev-parse", "--show-object-format", "v1^{}") != "sha256\n"+other.src.A {
+				t.Error("a clone in SHA-256")
+			}
 		})
 	}
 }
