@@ -123,6 +123,14 @@ func BenchmarkLoose(b *testing.B) {
 	})
 }
 
+// BenchmarkOpen asks for one object of a repository that was just opened.
+func BenchmarkOpen(b *testing.B) {
+	b.Run("50000", func(b *testing.B) {
+		r := manyTags(b, 50000, func(r *gittest.Repo) { r.Git("repack", "-adq") })
+		benchLook(b, r.objects, r.tags[:1])
+	})
+}
+
 // BenchmarkReal looks at a repository that $REFAUDIT_BENCH_OBJECTS names: at its ids on $REFAUDIT_BENCH_IDS, a file with one on each line.
 func BenchmarkReal(b *testing.B) {
 	text, err := os.ReadFile(os.Getenv("REFAUDIT_BENCH_IDS"))

@@ -37,7 +37,7 @@ func smallMidx() *midxFields {
 	for i := range m.fanout {
 		m.fanout[i] = uint32(min(i, 4))
 	}
-	m.places = []uint32{0, 12, 1, 20, 1, 1<<31 | 0, 0, 40}
+	m.places = []uint32{0, 12, 1, 20, 1, 1 << 31, 0, 40}
 	return m
 }
 
