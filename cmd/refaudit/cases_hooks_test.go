@@ -38,7 +38,6 @@ func (l *lab) in(vars map[string]string, args ...string) ran {
 // git-lfs issue 4685, atlassian-external-hooks issue 50, spokes-receive-pack PR 37: in pre-receive the new objects lie
 // elsewhere, and the repository itself is "the alternate".
 func TestC56InAHookTheRepositoryIsTheAlternate(t *testing.T) {
-	t.Parallel()
 	inFormats(t, gittest.AllFormats, func(t *testing.T, l *lab) {
 		whole := l.figures(0)
 		vars, object := l.pushing(t)
@@ -74,7 +73,6 @@ func TestC56InAHookTheRepositoryIsTheAlternate(t *testing.T) {
 
 // git commit d8f4481c4f: what is written from inside the quarantine may name objects that are thrown away.
 func TestC57NoRewritingInsideTheQuarantine(t *testing.T) {
-	t.Parallel()
 	inFormats(t, gittest.AllFormats, func(t *testing.T, l *lab) {
 		bad := l.records()
 		bad[len(bad)-1].peel = l.A
@@ -107,7 +105,6 @@ func TestC57NoRewritingInsideTheQuarantine(t *testing.T) {
 
 // nixpkgs issue 317865: whose the repository is. Discovery and repairs ask, an explicit path that is only read does not.
 func TestC59WhoseRepositoryItIs(t *testing.T) {
-	t.Parallel()
 	inFormats(t, gittest.AllFormats, func(t *testing.T, l *lab) {
 		bad := l.records()
 		bad[len(bad)-1].peel = l.A

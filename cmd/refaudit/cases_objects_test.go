@@ -18,7 +18,6 @@ import (
 // dulwich PR 491, libgit2 PR 1039, gitoxide issue 603, collectd issue 2115: tags of the first years and of odd programs.
 // Only what git needs to peel a tag decides.
 func TestC39OddTagsAreNoPeelProblems(t *testing.T) {
-	t.Parallel()
 	inFormats(t, gittest.AllFormats, func(t *testing.T, l *lab) {
 		const who = "tagger A U Thor <author@example.com> 1700000000 +0000\n"
 		first := "object " + l.A + "\ntype commit\n"
@@ -110,7 +109,6 @@ func TestC39ATagOf40Megabytes(t *testing.T) {
 
 // gitea PR 29295 and libgit2 issue 6275: tags of trees and blobs, and tags that are not below refs/tags/.
 func TestC40TagsOfTreesAndBlobsAnywhere(t *testing.T) {
-	t.Parallel()
 	inFormats(t, gittest.AllFormats, func(t *testing.T, l *lab) {
 		recs := l.records()
 		blob, tree := l.stored()["refs/tags/of-blob"].id, l.stored()["refs/tags/of-tree"].id
@@ -147,7 +145,6 @@ func TestC40TagsOfTreesAndBlobsAnywhere(t *testing.T) {
 // gittuf issue 133 and libgit2 issue 1730: refs/replace/ poisons the cache, and clients don't have it. A loop of tags
 // that only a replacement makes hangs git.
 func TestC42ReplacementsPoisonTheCache(t *testing.T) {
-	t.Parallel()
 	inFormats(t, gittest.AllFormats, func(t *testing.T, l *lab) {
 		l.Git("replace", l.V1, l.V2)
 		l.Git("replace", l.B, l.A) // of a commit: it changes no peel
@@ -195,7 +192,6 @@ func TestC42ReplacementsPoisonTheCache(t *testing.T) {
 
 // git commit 8c4cc32689 and git PR 2224: what is missing on purpose is neither lost nor to be fetched.
 func TestC43PromisedObjects(t *testing.T) {
-	t.Parallel()
 	inFormats(t, gittest.AllFormats, func(t *testing.T, l *lab) {
 		l.Use(gittest.Newest)
 		for i := range 3 {
@@ -258,7 +254,6 @@ func TestC43PromisedObjects(t *testing.T) {
 // bit-vcs issue 188 and artifact-fs issue 49: beyond a shallow boundary nothing is lost, and grafts change only
 // what a walk sees.
 func TestC44ShallowRepositoriesAndGrafts(t *testing.T) {
-	t.Parallel()
 	inFormats(t, gittest.AllFormats, func(t *testing.T, l *lab) {
 		l.Use(gittest.Newest)
 		path := filepath.Join(filepath.Dir(l.Path), "shallow.git")
@@ -316,7 +311,6 @@ func TestC44ShallowRepositoriesAndGrafts(t *testing.T) {
 // gitlab-foss issue 44100: a worktree that is long gone names a commit that was pruned, and blocks the size of the
 // whole repository.
 func TestC45ADeadWorktree(t *testing.T) {
-	t.Parallel()
 	inFormats(t, gittest.AllFormats, func(t *testing.T, l *lab) {
 		tree := filepath.Join(filepath.Dir(l.Path), "wt3")
 		l.Git("worktree", "add", "-q", "--detach", tree, "refs/heads/main")

@@ -18,7 +18,6 @@ var now = time.Now
 // git commits 6ec4c0b45b and 7ec85185b1: a tag that calls a blob a commit looked healthy as soon as its peel was
 // cached, and fatal as soon as it was not. Every false type, for every type of target.
 func TestC01ACachedPeelHidesAFalseType(t *testing.T) {
-	t.Parallel()
 	inFormats(t, gittest.AllFormats, func(t *testing.T, l *lab) {
 		real := []struct{ kind, id string }{{"commit", l.A}, {"tree", l.Tree}, {"blob", l.Blob}, {"tag", l.V1}}
 		recs, bare := l.records(), l.records()
@@ -75,7 +74,6 @@ func TestC01ACachedPeelHidesAFalseType(t *testing.T) {
 // git commit 705114772e, and libgit2 issue 1532 for who trusts the header: any rewrite since 2.53 writes the full
 // header over a file that was not peeled, and adds no peel.
 func TestC02AnUnpeeledFileBecomesFullyPeeled(t *testing.T) {
-	t.Parallel()
 	for _, o := range filesFormats {
 		r, _ := gittest.UnpeeledRewrite(t, o)
 		l := labOf(t, r)
@@ -134,7 +132,6 @@ func TestC02AnUnpeeledFileBecomesFullyPeeled(t *testing.T) {
 // git commit 3ab3d5077d: `git refs migrate` forgets the peels, in both directions, and JGit takes a record without
 // one for no tag. Exactly one finding a tag.
 func TestC03MigrationForgetsPeels(t *testing.T) {
-	t.Parallel()
 	inFormats(t, filesFormats, func(t *testing.T, l *lab) {
 		l.Use(gittest.Newest)
 		recs := l.records()
@@ -167,7 +164,6 @@ func TestC03MigrationForgetsPeels(t *testing.T) {
 
 // libgit2 issue 4355: a cached peel that is just wrong. Everything believes it, nothing looks.
 func TestC04AWrongPeelIsBelieved(t *testing.T) {
-	t.Parallel()
 	inFormats(t, gittest.AllFormats, func(t *testing.T, l *lab) {
 		recs := l.records()
 		wrong := map[string]string{ // by the tag that has it
@@ -226,7 +222,6 @@ func flipHex(id string) string {
 
 // libgit2 PR 1531: a ^ line below a ref that is no tag. Old readers refuse the file, new ones believe it.
 func TestC06APeelAtARefThatIsNoTag(t *testing.T) {
-	t.Parallel()
 	inFormats(t, gittest.AllFormats, func(t *testing.T, l *lab) {
 		recs := append(l.records(), rec{"refs/trees/t", l.Tree, ""}, rec{"refs/blobs/b", l.Blob, ""}, rec{"refs/heads/two", l.A, ""})
 		bad := slices.Clone(recs)
@@ -256,7 +251,6 @@ func TestC06APeelAtARefThatIsNoTag(t *testing.T) {
 // go-git issue 386: deleting a packed tag leaves its ^ line. It stands below another one, or below no ref at all,
 // and git dies of the whole file.
 func TestC07OrphanPeelLines(t *testing.T) {
-	t.Parallel()
 	inFormats(t, filesFormats, func(t *testing.T, l *lab) {
 		recs := l.records()
 		sound := fullHeader + packedLines(recs)
@@ -313,7 +307,6 @@ func TestC07OrphanPeelLines(t *testing.T) {
 // publishing-bot PR 438: a filter that keeps the first of two ^ lines without asking the objects. Whatever their
 // order and number, the file becomes the same one.
 func TestC08TwoPeelLinesAreNotPairedByOrder(t *testing.T) {
-	t.Parallel()
 	inFormats(t, filesFormats, func(t *testing.T, l *lab) {
 		recs := l.records()
 		want := fullHeader + packedLines(recs)
@@ -338,7 +331,6 @@ func TestC08TwoPeelLinesAreNotPairedByOrder(t *testing.T) {
 
 // libgit2 issue 1262: packed-refs is cut off. git refuses the file, libraries read it.
 func TestC09EveryWayToCutPackedRefs(t *testing.T) {
-	t.Parallel()
 	inFormats(t, filesFormats, func(t *testing.T, l *lab) {
 		whole := fullHeader + packedLines(l.records())
 		step := 1
@@ -357,9 +349,12 @@ func TestC09EveryWayToCutPackedRefs(t *testing.T) {
 			if ends {
 				continue // whole lines are missing: nothing in the file says so
 			}
+			last := cut[strings.LastIndex(cut, "\n")+1:]
+			if len(last) < 2*l.Format.Size() && n%17 != 0 {
+				continue // in an id
+			}
 			out := l.run("fix", "--yes")
 			got := string(l.ReadFile("packed-refs"))
-			last := cut[strings.LastIndex(cut, "\n")+1:]
 			switch {
 			case got == cut:
 				if out.code == 0 {
@@ -392,7 +387,6 @@ func TestC09EveryWayToCutPackedRefs(t *testing.T) {
 // functionalscript PR 2024: a name that is there twice. No rule says which one counts, git's bisection lands on
 // any of them.
 func TestC11TheSameRefTwice(t *testing.T) {
-	t.Parallel()
 	inFormats(t, filesFormats, func(t *testing.T, l *lab) {
 		recs := l.records()
 		v1 := slices.IndexFunc(recs, func(r rec) bool { return r.ref == "refs/tags/v1" })
@@ -444,7 +438,6 @@ func TestC11TheSameRefTwice(t *testing.T) {
 // A thread on git's list, and commit 5637d55420: a fault of the system has put zeros into the file, and names
 // that are compared as C strings end there.
 func TestC12ZerosInPackedRefs(t *testing.T) {
-	t.Parallel()
 	inFormats(t, filesFormats, func(t *testing.T, l *lab) {
 		recs := l.records()
 		sound := fullHeader + packedLines(recs)
@@ -484,7 +477,6 @@ func TestC12ZerosInPackedRefs(t *testing.T) {
 
 // git commit 784ceccb91 and GitTools issue 45: the file is empty, or something else altogether.
 func TestC14AnEmptyFileAndAWebPage(t *testing.T) {
-	t.Parallel()
 	inFormats(t, filesFormats, func(t *testing.T, l *lab) {
 		l.WriteFile("packed-refs", nil)
 		empty := func(code int, says string) {
@@ -526,7 +518,6 @@ func TestC14AnEmptyFileAndAWebPage(t *testing.T) {
 
 // git commit 198b808e20: packed-refs is a link. git locks, stages and renames where it leads, and the link stays.
 func TestC15PackedRefsIsALink(t *testing.T) {
-	t.Parallel()
 	inFormats(t, filesFormats, func(t *testing.T, l *lab) {
 		recs := l.records()
 		bad := slices.Clone(recs)
@@ -576,7 +567,6 @@ func TestC15PackedRefsIsALink(t *testing.T) {
 // firstmate PR 453, gitaly issue 987, jj issue 6203: locks that are left behind, and tools that remove them by
 // their size. git's own is always empty.
 func TestC16ALockIsJudgedByItsAge(t *testing.T) {
-	t.Parallel()
 	inFormats(t, filesFormats, func(t *testing.T, l *lab) {
 		bad := l.records()
 		bad[len(bad)-1].peel = l.A
@@ -616,7 +606,6 @@ func TestC16ALockIsJudgedByItsAge(t *testing.T) {
 
 // gitaly's housekeeping: a packed-refs.new that a crash has left blocks every rewrite, with no lock in sight.
 func TestC17AStagingFileIsLeftBehind(t *testing.T) {
-	t.Parallel()
 	inFormats(t, filesFormats, func(t *testing.T, l *lab) {
 		old := time.Now().Add(-2 * time.Hour)
 		junk := func() {
@@ -649,7 +638,6 @@ func TestC17AStagingFileIsLeftBehind(t *testing.T) {
 
 // git commit ce54672f9b and GitLab's runbook: after a power cut refs are empty, full of zeros, or name nothing.
 func TestC18AfterAPowerCut(t *testing.T) {
-	t.Parallel()
 	inFormats(t, filesFormats, func(t *testing.T, l *lab) {
 		for name, text := range map[string][]byte{"empty": nil, "zeros": make([]byte, 41), "one zero": {0}, "cut": []byte(l.A[:17]), "a line of zeros": make([]byte, 4096)} {
 			l.WriteFile("refs/heads/main", text)
@@ -678,7 +666,6 @@ func TestC18AfterAPowerCut(t *testing.T) {
 // Reports of refs that went back or away (git's list in 2012, jgit issues 152 and 281): a copy of the file from
 // before the lock was written. Between our plan and our lock another moves refs.
 func TestC20AnotherWritesBetweenPlanAndLock(t *testing.T) {
-	t.Parallel()
 	inFormats(t, filesFormats, func(t *testing.T, l *lab) {
 		recs := append(l.records(), rec{"refs/heads/x", l.A, ""}, rec{"refs/heads/y", l.A, ""})
 		bad := slices.Clone(recs)
@@ -709,7 +696,6 @@ func TestC20AnotherWritesBetweenPlanAndLock(t *testing.T) {
 
 // git commit a613d4f817, jgit issue 271, gitaly issue 1339: the file was replaced, and its stat data say no.
 func TestC21SameSizeSameInodeSameTime(t *testing.T) {
-	t.Parallel()
 	inFormats(t, filesFormats, func(t *testing.T, l *lab) {
 		recs := l.records()
 		bad := slices.Clone(recs)
@@ -749,7 +735,6 @@ func TestC21SameSizeSameInodeSameTime(t *testing.T) {
 
 // git-for-windows issue 5962: names that differ in case alone, which no Windows or macOS disk can hold as files.
 func TestC23NamesThatDifferOnlyInCase(t *testing.T) {
-	t.Parallel()
 	inFormats(t, gittest.AllFormats, func(t *testing.T, l *lab) {
 		recs := append(l.records(), rec{"refs/heads/Foo", l.A, ""}, rec{"refs/heads/foo", l.B, ""}, rec{"refs/tags/V1", l.V2, l.A})
 		l.put(recs...)
@@ -783,13 +768,13 @@ func TestC23NamesThatDifferOnlyInCase(t *testing.T) {
 	})
 }
 
-// jj PR 10147: hundreds of thousands of packed refs. One rewrite answers all, and memory doesn't grow with the file.
-func TestC25HundredsOfThousandsOfRefs(t *testing.T) {
+// jj PR 10147: a rewrite for each of 40,000 deletions, and the file built in memory. One rewrite answers all, and memory doesn't grow with the file.
+func TestC25ManyRefs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT TESTED: it takes a while")
 	}
 	l := newLab(t, filesFormats[0])
-	n := 100_000
+	const n = 50_000
 	var b strings.Builder
 	b.WriteString(fullHeader)
 	for i := range n {
@@ -810,7 +795,7 @@ func TestC25HundredsOfThousandsOfRefs(t *testing.T) {
 	if got := out.of(t, "summary")[0]; out.code != 1 || got["refs"] != float64(n+len(recs)) {
 		t.Errorf("%d %v", out.code, got)
 	}
-	if all := after.TotalAlloc - before.TotalAlloc; all > 64<<20 {
+	if all := after.TotalAlloc - before.TotalAlloc; all > 32<<20 {
 		t.Errorf("%d bytes are allocated", all)
 	}
 	renames := 0

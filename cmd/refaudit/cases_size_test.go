@@ -86,7 +86,6 @@ func number(v any) string {
 // gitaly merge request 4657: with exclusion only the pool's bitmap was there, which can hold only what is to be left
 // out, and using it made the call ten times slower.
 func TestC46ThePoolsBitmap(t *testing.T) {
-	t.Parallel()
 	for _, o := range gittest.AllFormats {
 		t.Run(o.String(), func(t *testing.T) {
 			pool, fork := forked(t, o)
@@ -140,7 +139,6 @@ func bitmaps(t testing.TB, l *lab) []string {
 
 // gitlab issue 562003: the pool is gone, and forks still name it. Nothing that lay there is lost for sure.
 func TestC47ThePoolIsGone(t *testing.T) {
-	t.Parallel()
 	for _, o := range gittest.AllFormats {
 		t.Run(o.String(), func(t *testing.T) {
 			pool, fork := forked(t, o)
@@ -190,7 +188,6 @@ func TestC47ThePoolIsGone(t *testing.T) {
 // gitlab issue 368150: where the pool's refs can't be read git excludes nothing, says nothing, and bills the whole
 // pool to the fork.
 func TestC48ThePoolsRefsCanNotBeRead(t *testing.T) {
-	t.Parallel()
 	for _, o := range gittest.AllFormats {
 		t.Run(o.String(), func(t *testing.T) {
 			pool, fork := forked(t, o)
@@ -253,7 +250,6 @@ func TestC48ThePoolsRefsCanNotBeRead(t *testing.T) {
 
 // sourcegraph issue 40448 and gitaly merge request 5544: what lies in the pool is not what is reachable from it.
 func TestC49WhatLiesInThePoolIsNotReachableFromIt(t *testing.T) {
-	t.Parallel()
 	for _, o := range gittest.AllFormats {
 		t.Run(o.String(), func(t *testing.T) {
 			pool, fork := forked(t, o)
@@ -284,7 +280,6 @@ func TestC49WhatLiesInThePoolIsNotReachableFromIt(t *testing.T) {
 // go-git issues 1006 and 1002: alternates of alternates, relative ones in nested files, links. As deep as git goes, and
 // what lies beyond is told as such.
 func TestC51DepthAndRelativePaths(t *testing.T) {
-	t.Parallel()
 	for _, o := range []gittest.Options{gittest.AllFormats[0], gittest.AllFormats[3]} {
 		t.Run(o.String(), func(t *testing.T) {
 			r0 := newLab(t, o)
@@ -350,7 +345,6 @@ func TestC51DepthAndRelativePaths(t *testing.T) {
 // git commit 756f1bcd29, dulwich PR 2289, gitgitgadget PR 1512: readers trust bitmaps and reverse indexes, and one
 // flipped byte gives another number with exit code 0.
 func TestC54OneByteOfABitmapOrReverseIndex(t *testing.T) {
-	t.Parallel()
 	for _, o := range []gittest.Options{gittest.AllFormats[0], gittest.AllFormats[1]} {
 		t.Run(o.String(), func(t *testing.T) {
 			pool, fork := forked(t, o)
@@ -366,20 +360,15 @@ func TestC54OneByteOfABitmapOrReverseIndex(t *testing.T) {
 				try := func(what string, bad []byte) {
 					t.Helper()
 					pool.WriteFile(name, bad)
-					for _, method := range []string{"auto", "bitmap"} {
-						u := pool.figures(0, "--method="+method)
-						if number(u["reachable"]) != poolAll {
-							t.Errorf("%s, %s: %v, not %s", what, method, number(u["reachable"]), poolAll)
-						}
-						if u = fork.figures(0, "--exclude-alternates", "--method="+method); number(u["own"]) != own {
-							t.Errorf("%s, %s: own %v, not %s", what, method, number(u["own"]), own)
-						}
+					out := pool.run("size", "--method=bitmap")
+					if u := out.of(t, "usage"); out.code != 0 || number(u[0]["reachable"]) != poolAll || !strings.Contains(out.out, "bitmapUnusable") {
+						t.Errorf("%s: %d, not %s, or nothing said: %s", what, out.code, poolAll, out.out)
 					}
-					if out := pool.run("size"); !strings.Contains(out.out, "bitmapUnusable") {
-						t.Errorf("%s: it is not told: %s", what, out.out)
+					if u := fork.figures(0, "--exclude-alternates"); number(u["own"]) != own {
+						t.Errorf("%s: own %v, not %s", what, number(u["own"]), own)
 					}
 				}
-				step := 1 + len(sound)/24
+				step := 1 + len(sound)/13
 				for at := 0; at < len(sound); at += step {
 					bad := slices.Clone(sound)
 					bad[at] ^= 0x41
@@ -403,7 +392,6 @@ func TestC54OneByteOfABitmapOrReverseIndex(t *testing.T) {
 // gitgitgadget PR 2207 and git commit 06f3867865: objects that a repack moves are not lost; those of a pack that a
 // multi-pack-index still names, and that is gone, are.
 func TestC55PacksThatVanish(t *testing.T) {
-	t.Parallel()
 	for _, o := range gittest.AllFormats {
 		t.Run(o.String(), func(t *testing.T) {
 			l := newLab(t, o)
@@ -450,7 +438,7 @@ func TestC55PacksThatVanish(t *testing.T) {
 					time.Sleep(time.Millisecond)
 				}
 			})
-			for end := time.Now().Add(time.Second); time.Now().Before(end) && !t.Failed(); {
+			for end := time.Now().Add(400 * time.Millisecond); time.Now().Before(end) && !t.Failed(); {
 				l.sees(0)
 			}
 			close(stop)
@@ -495,7 +483,6 @@ func TestC55PacksThatVanish(t *testing.T) {
 // git PR 1897: a clone with --bundle-uri keeps each ref of the bundle below refs/bundles/, also of branches that the
 // server has deleted.
 func TestC61RefsOfBundles(t *testing.T) {
-	t.Parallel()
 	for _, o := range gittest.AllFormats {
 		t.Run(o.String(), func(t *testing.T) {
 			l := newLab(t, o)
