@@ -3,6 +3,7 @@ package repo
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,7 +76,7 @@ func (r *configReader) include(v Value, src source) error {
 	switch {
 	case vfs.Missing(err):
 		return nil
-	case src.within != nil && (errors.Is(err, vfs.ErrOutside) || errors.Is(err, vfs.ErrNotRegular)):
+	case errors.Is(err, vfs.ErrNotRegular), src.within != nil && errors.Is(err, vfs.ErrOutside):
 		r.refuse(v, err)
 		return nil
 	case err != nil:
@@ -101,6 +102,12 @@ func besides(file string) string {
 func readIncluded(path string, within *vfs.Dir) ([]byte, error) {
 	if within != nil {
 		return within.ReadPath(path, maxConfigBytes)
+	}
+	if path == os.DevNull {
+		return nil, nil
+	}
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() && !st.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: vfs.ErrNotRegular} // a FIFO would never end
 	}
 	return readAnyFile(path)
 }

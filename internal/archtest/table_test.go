@@ -82,7 +82,7 @@ var uses = []use{
 	{"github.com/urfave/cli/v2", "cmd/refaudit", "", "commands and flags"},
 	{"golang.org/x/term", "cmd/refaudit", "", "is this a terminal, and how wide"},
 	{"go.uber.org/zap/...", "cmd/refaudit scan internal/fleet internal/hook internal/remotehelper", "", "logs for operators; codecs and rules return values"},
-	{"golang.org/x/sys/...", "internal/vfs internal/lockfile", "internal/vfs internal/lockfile repair cmd/refaudit", "system calls that os lacks"},
+	{"golang.org/x/sys/...", "internal/vfs internal/lockfile", "internal/vfs internal/lockfile repo repair cmd/refaudit", "system calls that os lacks"},
 	{"github.com/go-git/go-git/v5/plumbing/object", "", "peel odb", "DecodeTag as a second opinion"},
 	{"github.com/go-git/...", "", "*", "fixtures in tests; never an object or a ref of a user's repository"},
 

@@ -47,6 +47,8 @@ type Summary struct {
 	Refs int64 // records below refs/ that are served
 	// Unread are the stores, or parts of them, that could not be read: the visit is incomplete.
 	Unread []string
+	// UpdateIndex is the highest of the tables of the main stack: it never falls. 0 where refs are files.
+	UpdateIndex uint64
 	// Packed is what is true of packed-refs as a whole; nil where there is none, or it can't be read.
 	Packed *packed.Summary
 }
@@ -166,9 +168,11 @@ func (v *visit) run() error {
 	return v.files()
 }
 
-// cantRead tells of a file that could not be looked at, which is not damage.
+// cantRead tells of a file that could not be looked at, which is not damage. What refs it holds is not known.
 func (v *visit) cantRead(name string, err error) error {
 	label := v.place.label(name)
 	v.sum.unread(fmt.Sprintf("%s: %v", label, err))
-	return v.report(finding.New(finding.AuditSkipped, finding.Pos{File: label}, "can't be read: %v", err))
+	f := finding.New(finding.AuditSkipped, finding.Pos{File: label}, "can't be read, and what refs it holds is not known: %v", err)
+	f.Severity = finding.Error
+	return v.report(f)
 }

@@ -67,7 +67,7 @@ func (v *visit) readList() (names []string, whole bool, err error) {
 	case vfs.Missing(err):
 		return nil, false, v.lostList(label, "is gone")
 	case err != nil:
-		return nil, false, v.cantRead(list, err)
+		return nil, false, v.cantReadTable(list, err)
 	}
 	names, corrupt := reftable.ParseList(text, label)
 	for _, c := range corrupt {
@@ -154,7 +154,7 @@ func (v *visit) openTables(names []string, final bool) (s *stack, gone string, w
 func (v *visit) openTable(f *os.File, label string) (*reftable.Table, error) {
 	st, err := f.Stat()
 	if err != nil {
-		return nil, v.cantRead(label, err)
+		return nil, &finding.Corrupt{ID: finding.ReftableUnreadable, Pos: finding.Pos{File: label}, Err: err}
 	}
 	return reftable.Open(f, st.Size(), label, v.repo.Format)
 }

@@ -3,6 +3,7 @@ package refstore
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"path"
 
 	"refaudit/finding"
@@ -40,6 +41,11 @@ func (v *visit) records(tables []*reftable.Table) error {
 			return err
 		}
 	}
+	for _, t := range tables {
+		if v.place.main {
+			v.sum.UpdateIndex = max(v.sum.UpdateIndex, t.Max)
+		}
+	}
 	w := &tableVisit{visit: v, tables: tables, names: newConflicts()}
 	err := w.read()
 	if errors.Is(err, reftable.ErrDamaged) {
@@ -54,7 +60,7 @@ func (v *visit) deep(s *stack, whole bool) error {
 		if err := v.ctx.Err(); err != nil {
 			return err
 		}
-		if err := reftable.Verify(t, reftable.VerifyOptions{RefName: judgeName}, v.report); err != nil {
+		if err := reftable.Verify(t, reftable.VerifyOptions{RefName: badName}, v.report); err != nil {
 			return err
 		}
 	}
@@ -66,14 +72,6 @@ func (v *visit) deep(s *stack, whole bool) error {
 		listed = s.names
 	}
 	return v.leftovers(listed)
-}
-
-// judgeName says what is wrong with the name of a ref in a table.
-func judgeName(name []byte) string {
-	if refname.Valid(name, 0) || refname.IsRoot(name) || refname.IsPseudo(name) {
-		return ""
-	}
-	return "is a name that git refuses"
 }
 
 // tableName judges the name of a table's file as git does.
@@ -168,13 +166,9 @@ func (w *tableVisit) served(e *reftable.Entry, below bool) error {
 		if err := w.names.report(w.name, w.ref.Pos, w.report); err != nil {
 			return err
 		}
-		if w.o.Objects && !refname.Valid(e.Name, 0) {
-			f := finding.New(finding.BadRefName, w.ref.Pos, "git refuses the name: the ref can't be reached by it")
-			f.Ref = finding.RefName(w.name)
-			if err := w.report(f); err != nil {
-				return err
-			}
-		}
+	}
+	if err := w.judgeName(e, below); err != nil {
+		return err
 	}
 	value := loose.Value{Kind: loose.Symref, Target: finding.RefName(e.Target)}
 	if e.Value != nil {
@@ -193,6 +187,34 @@ func (w *tableVisit) served(e *reftable.Entry, below bool) error {
 		return w.each(&w.ref)
 	}
 	return nil
+}
+
+// judgeName judges the name of a record. One that is neither below refs/ nor a root ref has lost
+// bytes: no reader sees what it stands for, and the names behind it may have inherited its damage.
+func (w *tableVisit) judgeName(e *reftable.Entry, below bool) error {
+	what := badName(e.Name)
+	if what == "" {
+		return nil
+	}
+	f := finding.New(finding.BadRefName, w.ref.Pos, "%s", what)
+	f.Ref = finding.RefName(w.name)
+	if !below {
+		w.sum.unread(fmt.Sprintf("%s: record %q %s", w.ref.Pos, e.Name, what))
+	}
+	return w.report(f)
+}
+
+// badName says what is wrong with the name of a record in a table; "" for a good one.
+func badName(name []byte) string {
+	switch {
+	case refname.IsRoot(name) || refname.IsPseudo(name):
+		return ""
+	case !bytes.HasPrefix(name, refsPrefix):
+		return "is no name of a ref: its bytes are damaged, and the ref that it was is lost"
+	case !refname.Valid(name, 0):
+		return "is a name that git refuses: the ref can't be reached by it"
+	}
+	return ""
 }
 
 func zero(id []byte) bool {
