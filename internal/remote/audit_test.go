@@ -87,21 +87,23 @@ func (a *auditor) want(url string, peels int64, state scan.State, want ...string
 
 func TestAuditOfEveryFormat(t *testing.T) {
 	for _, o := range gittest.AllFormats {
-		r := gittest.New(t, o)
-		a := newAuditor(t, r.Program)
-		r.Git("pack-refs", "--all")
-		gittest.Unchanged(t, r.Path, func() {
-			res := a.want(r.Path, 2, scan.Clean)
-			if res.Refs != 4 { // with HEAD
-				t.Errorf("%d refs", res.Refs)
+		t.Run(o.String(), func(t *testing.T) {
+			r := gittest.New(t, o)
+			a := newAuditor(t, r.Program)
+			r.Git("pack-refs", "--all")
+			gittest.Unchanged(t, r.Path, func() {
+				res := a.want(r.Path, 2, scan.Clean)
+				if res.Refs != 4 { // with HEAD
+					t.Errorf("%d refs", res.Refs)
+				}
+			})
+			if o.RefFormat == gittest.Reftable {
+				r.PatchTables(r.V1+r.A, r.V1+r.B)
+			} else {
+				r.EditPacked(func(s string) string { return strings.Replace(s, "v1\n^"+r.A, "v1\n^"+r.B, 1) })
 			}
+			gittest.Unchanged(t, r.Path, func() { a.want("file://"+r.Path, 2, scan.Found, "peelMismatch refs/tags/v1") })
 		})
-		if o.RefFormat == gittest.Reftable {
-			r.PatchTables(r.V1+r.A, r.V1+r.B)
-		} else {
-			r.EditPacked(func(s string) string { return strings.Replace(s, "v1\n^"+r.A, "v1\n^"+r.B, 1) })
-		}
-		gittest.Unchanged(t, r.Path, func() { a.want("file://"+r.Path, 2, scan.Found, "peelMismatch refs/tags/v1") })
 	}
 }
 

@@ -74,6 +74,14 @@ func (w *world) use(p *gittest.Program) {
 	w.env = []string{"PATH=" + strings.Join([]string{bin, filepath.Dir(p.Path), os.Getenv("PATH")}, ":"), "TMPDIR=" + w.tmp, "GIT_ALLOW_PROTOCOL=refaudit:file:ssh:https"}
 }
 
+// inFormat is how git clone is told to make a client with refs as the server's.
+func (w *world) inFormat() string {
+	if !w.git.Reftable() {
+		return "--tags" // what it does anyway
+	}
+	return "--ref-format=" + w.src.RefFormat
+}
+
 // in is the path of a client.
 func (w *world) in(name string) string { return filepath.Join(w.dir, name) }
 

@@ -34,7 +34,7 @@ func TestShallowClients(t *testing.T) {
 			w := newWorld(t, o)
 			w.history(20)
 			w.src.Git("update-ref", "refs/heads/old", "main~8")
-			w.silent("", "clone", "-q", "--depth=1", "--ref-format="+w.src.RefFormat, w.url(), "c")
+			w.silent("", "clone", "-q", "--depth=1", w.inFormat(), w.url(), "c")
 			if n := w.count("c"); n != "1" {
 				t.Errorf("%s commits", n)
 			}
