@@ -38,8 +38,10 @@ type Options struct {
 // Run serves git until it has no more commands. An error is one that git has to hear of by our
 // exit code; it has not been printed yet.
 func Run(ctx context.Context, o Options) error {
+	in := newLines(o.In)
 	url, err := remote.Parse(o.URL, o.Dir)
 	if err != nil {
+		in.next(ctx) // git has a command for us, and an older one would die of writing it to nobody
 		return err
 	}
 	h := &helper{o: o, url: url, fs: o.FS}
@@ -51,7 +53,7 @@ func Run(ctx context.Context, o Options) error {
 			o.Log.Warn("a .keep file is left", zap.Error(err))
 		}
 	}()
-	s := session{in: newLines(o.In), out: o.Out, backend: h}
+	s := session{in: in, out: o.Out, backend: h}
 	s.options.verbosity = 1
 	return s.serve(ctx)
 }
