@@ -53,7 +53,11 @@ func (s *store) usableBitmaps() []*storeBitmap {
 func (s *store) badBitmaps() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.bitmapProblems) > 0
+	bad := len(s.bitmapProblems) > 0
+	for _, p := range s.packs {
+		bad = bad || p.badRev != nil && p.src.Has("bitmap")
+	}
+	return bad
 }
 
 // midxFile is the name of a file that belongs to a layer.
@@ -246,6 +250,7 @@ type coverage struct {
 	has     bitmap.Set // numbers of commits that have a bitmap
 	entries map[uint32]coverEntry
 	used    map[string]int // by name of a bitmap, how many of its entries served
+	covered bitmap.Set     // what they say
 }
 
 type coveringBitmap struct {
@@ -270,7 +275,7 @@ func newCoverage(sp *space, from, to int) *coverage {
 			n := int32(len(c.bitmaps))
 			c.bitmaps = append(c.bitmaps, u)
 			if c.has == nil {
-				c.has = bitmap.NewSet(int(sp.size))
+				c.has, c.covered = bitmap.NewSet(int(sp.size)), bitmap.NewSet(int(sp.size))
 			}
 			for e, local := range b.commits {
 				v := sp.canon(u.first + local)
@@ -302,7 +307,7 @@ func (c *coverage) add(w *walk, v uint32) (bool, error) {
 		return false, &badBitmap{b.storeBitmap, err}
 	}
 	c.used[b.name]++
-	b.spread(w, set)
+	c.spread(b, w, set)
 	if b.have != nil {
 		b.have.Or(set)
 	}
@@ -328,18 +333,18 @@ func (c *coverage) tips(w *walk, tips []uint32) error {
 		}
 		if added {
 			c.used[b.name]++
-			b.spread(w, into)
+			c.spread(b, w, into)
 		}
 	}
 	return nil
 }
 
 // spread adds a set of bits to what a walk has reached.
-func (b *coveringBitmap) spread(w *walk, set bitmap.Set) {
-	b.copyTo(w.seen, set)
-	b.copyTo(w.done, set)
-	w.sp.settle(w.seen)
-	w.sp.settle(w.done)
+func (c *coverage) spread(b *coveringBitmap, w *walk, set bitmap.Set) {
+	for _, dst := range []bitmap.Set{w.seen, w.done, c.covered} {
+		b.copyTo(dst, set)
+		w.sp.settle(dst)
+	}
 	for t, kind := range []oid.Kind{oid.Commit, oid.Tree, oid.Blob, oid.Tag} {
 		if w.kinds[kind] != nil {
 			some := set.Clone()

@@ -250,7 +250,12 @@ func (m *measuring) exclude(ctx context.Context) error {
 	}
 	m.stop = bitmap.NewSet(int(m.view.size))
 	for _, p := range m.pools[m.mine:] {
-		reach, err := m.s.poolReach(ctx, p, &refs, m.o.Method != Walk, m.o.Repo)
+		var reach *poolReach
+		if m.view.parents != nil {
+			reach, err = m.asWeSee(ctx, p, &refs)
+		} else {
+			reach, err = m.s.poolReach(ctx, p, &refs, m.o.Method != Walk, m.o.Repo)
+		}
 		if err != nil {
 			return err
 		}

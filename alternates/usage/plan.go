@@ -82,12 +82,15 @@ func (p *plan) told(r *reached) (Method, string) {
 	}
 	method := Walk
 	var parts []string
-	switch {
+	switch name := strings.Join(p.own, ", "); {
+	case own > 0 && r.covered == r.tips:
+		method = Bitmap
+		parts = append(parts, coversAll(name))
 	case own > 0:
 		method = Bitmap
-		parts = append(parts, fmt.Sprintf("%s holds %d of the commits that were met", strings.Join(p.own, ", "), own))
+		parts = append(parts, fmt.Sprintf("%s covers %d of %d tips, the others are walked down to it", name, r.covered, r.tips))
 	case len(p.own) > 0:
-		parts = append(parts, fmt.Sprintf("%s holds none of the commits that were met", strings.Join(p.own, ", ")))
+		parts = append(parts, name+" covers nothing that the tips lead to")
 	}
 	if len(p.pools) > 0 {
 		name := strings.Join(p.pools, ", ")
@@ -98,8 +101,10 @@ func (p *plan) told(r *reached) (Method, string) {
 			method = Bitmap
 			parts = append(parts, fmt.Sprintf("%s tells what is borrowed", name))
 		default:
-			parts = append(parts, fmt.Sprintf("%s, of a pool, holds none of the commits that were met", name))
+			parts = append(parts, fmt.Sprintf("%s, of a pool, covers nothing that was met", name))
 		}
 	}
 	return method, strings.Join(parts, "; ")
 }
+
+func coversAll(name string) string { return name + " covers every tip" }

@@ -3,6 +3,7 @@ package usage
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"refaudit/finding"
 	"refaudit/internal/bitmap"
@@ -42,9 +43,17 @@ func (s *Session) poolReach(ctx context.Context, p *folder, refs *poolRefs, bitm
 }
 
 func (s *Session) walkPool(ctx context.Context, p *folder, refs *poolRefs, bitmaps bool, o repo.Options) (*poolReach, error) {
+	return s.walkPoolIn(ctx, p, refs, o, func(owner *repo.Repo) (*view, bool, error) {
+		v, err := s.poolView(p, owner)
+		return v, bitmaps, err
+	})
+}
+
+// walkPoolIn walks from the refs of a pool, in the view that look gives for the pool's repository,
+// which may not be known; look also tells whether bitmaps may be used.
+func (s *Session) walkPoolIn(ctx context.Context, p *folder, refs *poolRefs, o repo.Options, look func(owner *repo.Repo) (*view, bool, error)) (*poolReach, error) {
 	out := &poolReach{}
-	format := p.store.format
-	ids, owner, bad, err := refs.tips(ctx, p.path, format, o)
+	ids, owner, bad, err := refs.tips(ctx, p.path, p.store.format, o)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +61,7 @@ func (s *Session) walkPool(ctx context.Context, p *folder, refs *poolRefs, bitma
 		out.findings, out.unknown = []finding.Finding{*bad}, fmt.Sprintf("%s: %s", p.path, bad.Message)
 		return out, nil
 	}
-	v, err := s.poolView(p, owner)
+	v, bitmaps, err := look(owner)
 	if err != nil {
 		return nil, err
 	}
@@ -84,10 +93,31 @@ func (s *Session) walkPool(ctx context.Context, p *folder, refs *poolRefs, bitma
 	return out, nil
 }
 
+// asWeSee is what a pool's refs reach where our repository decrees parents of commits: git walks from
+// them with our shallow boundary and our grafts, and so do we. What the pool decrees itself holds too.
+func (m *measuring) asWeSee(ctx context.Context, p *folder, refs *poolRefs) (*poolReach, error) {
+	return m.s.walkPoolIn(ctx, p, refs, m.o.Repo, func(owner *repo.Repo) (*view, bool, error) {
+		v := &view{space: m.view.space, parents: maps.Clone(m.view.parents), workers: m.view.workers}
+		if owner == nil {
+			return v, false, nil
+		}
+		theirs, _, err := decreedParents(owner)
+		for id, parents := range theirs {
+			if _, ours := v.parents[id]; !ours {
+				v.parents[id] = parents
+			}
+		}
+		return v, false, err
+	})
+}
+
 // poolView is how a pool sees objects itself. Its repository may not be known.
 func (s *Session) poolView(p *folder, owner *repo.Repo) (*view, error) {
 	stores, shared := []*store{p.store}, map[*store]bool{p.store: true}
 	for _, a := range p.db.Alternates().Stores[1:] {
+		if a.Path == p.path {
+			continue
+		}
 		q, err := s.pool(a.Path, p.store.format)
 		if err != nil {
 			continue // what can't be seen for it is absent

@@ -1,7 +1,6 @@
 package usage
 
 import (
-	"fmt"
 	"sync"
 
 	"refaudit/internal/bitmap"
@@ -25,7 +24,6 @@ type quick struct {
 	rev       bitmap.Rev
 	reader    *bitmap.Reader
 	union     bitmap.Set
-	entries   int
 	alone     []int // places in the index of tips that no commit reaches: tags
 }
 
@@ -135,7 +133,6 @@ func (q *quick) cover() (bool, error) {
 				return false, err
 			}
 			q.union.Or(set)
-			q.entries++
 			continue
 		}
 		off, ok := q.x.Offset(place)
@@ -179,7 +176,7 @@ func (q *quick) tell() error {
 	u.know(OwnStoredElsewhere, 0)
 	u.know(Files, uint64(q.m.own.files.bytes))
 	u.Method = Bitmap
-	u.Reason = fmt.Sprintf("objects/%s holds %d of the commits that were met", q.pack.File("bitmap"), q.entries)
+	u.Reason = coversAll("objects/" + q.pack.File("bitmap"))
 	return nil
 }
 

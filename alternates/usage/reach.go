@@ -18,6 +18,8 @@ type reached struct {
 	promised int
 	cut      int // shallow commits that were met
 	used     map[string]int
+	tips     int // commits that refs lead to
+	covered  int // of these, the ones that a bitmap of our own covers
 }
 
 // reach walks from our refs. A commit-graph or bitmap that turns out to be wrong on the way is left
@@ -33,8 +35,8 @@ func (m *measuring) reach(ctx context.Context) (*reached, *plan, error) {
 }
 
 // reachBy walks our own objects up to what the alternates' refs reach; what we reach of that is a
-// second walk, whose result other forks can share. Where parents are decreed the walk goes on
-// through, as the alternates see other parents.
+// second walk, whose result other forks can share. Where parents are decreed nobody can share it, and
+// one walk goes all the way.
 func (m *measuring) reachBy(ctx context.Context, p *plan) (*reached, error) {
 	v, kinds := m.view, m.o.By == ByType
 	stop := m.stop
@@ -72,6 +74,14 @@ func (m *measuring) reachBy(ctx context.Context, p *plan) (*reached, error) {
 	}
 	if w.cover != nil {
 		r.count(w.cover.used)
+	}
+	for _, name := range m.names {
+		for _, v := range m.roots[name].numbers[oid.Commit] {
+			r.tips++
+			if w.cover != nil && w.cover.covered.Has(v) {
+				r.covered++
+			}
+		}
 	}
 	var err error
 	r.lost, r.promised, err = w.lost(m.repo)

@@ -59,7 +59,8 @@ type step struct {
 const (
 	ringSize  = 16 << 20
 	slotCount = 1 << 15
-	ringMost  = ringSize / 8 // an object of more bytes doesn't go into the ring
+	// an object of more than an eighth of the ring doesn't go into it
+	ringMost = 8
 	// sizeLimit is the largest tree, commit or tag that is read, workLimit how much the deltas on the
 	// way to one object may make together.
 	sizeLimit = 256 << 20
@@ -79,7 +80,7 @@ var readers = sync.Pool{New: func() any { return &reader{ring: make([]byte, ring
 func takeReader(sp *space) *reader {
 	r := readers.Get().(*reader)
 	r.sp = sp
-	r.head += ringSize + 1 // whatever the slots name is too old
+	r.head += uint64(len(r.ring)) + 1 // whatever the slots name is too old
 	clear(r.big[:])
 	return r
 }
@@ -197,7 +198,7 @@ func (r *reader) apply(p *pack, at step, base piece, work *uint64) (made piece, 
 	if *work += to; *work > workLimit {
 		return made, nil, fmt.Errorf("deltas that make %d bytes: %w", *work, errLarge)
 	}
-	if base.start != outside && base.start+ringSize < r.head+2*ringMost { // it may be written over
+	if base.start != outside && base.start+uint64(len(r.ring)) < r.head+2*r.most() { // it may be written over
 		r.spare = append(r.spare[:0], base.data...)
 		base.data = r.spare
 	}
@@ -216,14 +217,17 @@ func plausible(size uint64, src int) error {
 	return nil
 }
 
+// most is the size of the largest object that goes into the ring.
+func (r *reader) most() uint64 { return uint64(len(r.ring)) / ringMost }
+
 // reserve is room for an object of n bytes.
 func (r *reader) reserve(n int) piece {
-	if n > ringMost {
+	if uint64(n) > r.most() {
 		return piece{data: make([]byte, n), start: outside}
 	}
-	at := int(r.head % ringSize)
-	if at+n > ringSize {
-		r.head += uint64(ringSize - at)
+	at := int(r.head % uint64(len(r.ring)))
+	if at+n > len(r.ring) {
+		r.head += uint64(len(r.ring) - at)
 		at = 0
 	}
 	start := r.head
@@ -233,8 +237,8 @@ func (r *reader) reserve(n int) piece {
 
 // kept is an object that was made before and not written over since.
 func (r *reader) kept(v uint32) (oid.Kind, piece, bool) {
-	if s := &r.slots[v%slotCount]; s.kind != 0 && s.v == v && r.head-s.start <= ringSize {
-		at := s.start % ringSize
+	if s := &r.slots[v%slotCount]; s.kind != 0 && s.v == v && r.head-s.start <= uint64(len(r.ring)) {
+		at := s.start % uint64(len(r.ring))
 		return s.kind, piece{data: r.ring[at : at+uint64(s.size)], start: s.start}, true
 	}
 	for i := range r.big {

@@ -92,10 +92,7 @@ func (sp *space) join(i, j int, v, other uint32) {
 	switch {
 	case i < sp.own && j < sp.own && sp.bytes(v) < sp.bytes(other):
 		v, other = other, v
-	case i < sp.own && j >= sp.own:
-		if sp.storeOf(v) >= sp.own {
-			return // another store before this one has it too
-		}
+	case i < sp.own && j >= sp.own: // a store before j that has it too would have made them the same
 		sp.copies = append(sp.copies, twin{own: v, other: other})
 	}
 	i = sp.storeOf(v)

@@ -207,16 +207,13 @@ func (s *store) each(fn func(id *oid.ID, v uint32)) {
 	}
 }
 
-// all is the set of numbers that stand for an object, each object once.
+// all is the set of all numbers that there are.
 func (s *store) all() bitmap.Set {
 	set := bitmap.NewSet(int(s.size))
 	for _, p := range s.packs {
 		set.AddRange(p.first, p.end())
 	}
 	set.AddRange(s.looseAt, s.looseAt+uint32(len(s.loose)))
-	if s.aliases != nil {
-		set.AndNot(s.aliases)
-	}
 	return set
 }
 
