@@ -3,6 +3,7 @@ package scan
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -53,6 +54,9 @@ func (l *look) judgeBatch(ctx context.Context, b *batch) error {
 // judgeRecord says all that is wrong with one record.
 func (l *look) judgeRecord(ctx context.Context, b *batch, r *record, h peel.Handle) error {
 	v := l.judge.Verdict(h)
+	if err := l.confirm(ctx, &v, l.judge.ID(h)); err != nil {
+		return err
+	}
 	base := finding.Finding{Ref: finding.RefName(b.nameOf(r)), OID: l.judge.ID(h), Pos: b.posOf(r)}
 	if raw := b.peelOf(r); raw != nil {
 		base.Cached = oid.FromBytes(l.format, raw)
@@ -81,6 +85,35 @@ func (l *look) judgeRecord(ctx context.Context, b *batch, r *record, h peel.Hand
 		}
 	}
 	return l.add(&f, r)
+}
+
+// confirm hashes the object on whose kind a verdict rests: kinds come from headers, and a flipped bit there must
+// not make a sound tag corrupt, or a tag no tag. What doesn't hash to its name is damaged itself.
+func (l *look) confirm(ctx context.Context, v *peel.Verdict, id oid.ID) error {
+	switch {
+	case v.State == peel.Corrupt && v.Fault.Why == peel.TypeMismatch:
+		fact, err := l.objects.Confirm(ctx, v.Fault.Target)
+		if err == nil && fact.State == oid.Unreadable {
+			v.Fault = peel.Fault{Why: peel.TagUnreadable, Tag: v.Fault.Target, Err: fact.Err}
+			l.doubt(v)
+		}
+		return err
+	case v.State == peel.NotTag:
+		fact, err := l.objects.Confirm(ctx, id)
+		if err == nil && fact.State == oid.Unreadable {
+			*v = peel.Verdict{State: peel.Damaged, Fault: peel.Fault{Why: peel.TagUnreadable, Tag: id, Err: fact.Err}}
+			l.doubt(v)
+		}
+		return err
+	}
+	return nil
+}
+
+// doubt makes a verdict on an object that could not be looked at one that says nothing.
+func (l *look) doubt(v *peel.Verdict) {
+	if damage := (*finding.Corrupt)(nil); !errors.As(v.Fault.Err, &damage) {
+		v.State, v.Fault.Why = peel.Unknown, peel.NotLooked
+	}
 }
 
 // judgeObject tells of a ref's object that is absent, damaged, a corrupt tag or of a kind that the ref may not have.

@@ -35,6 +35,9 @@ type look struct {
 
 	refs, peels int64
 	notRead     []string
+	// troubled: files of the object database were found damaged as they were used; the next look is
+	// to use them too.
+	troubled bool
 }
 
 // lookOnce looks at the whole repository, or again at what the look before has seen. Findings
@@ -59,14 +62,14 @@ func lookOnce(ctx context.Context, t *Target, policy *Policy, o Options, before 
 		}
 	}
 	l.objects, l.judge = db, peel.NewJudge(db)
-	if before != nil {
+	if before != nil && !before.troubled {
 		l.judge = before.judge.Again(db)
 	}
 	l.judge.AbsenceUnknown = db.absence
 	err = pipe(ctx, l.format, func(report func(finding.Finding) error, each func(*refstore.Ref) error) error {
 		return l.stores(ctx, report, func(r *refstore.Ref) error {
 			l.noteReplacement(r)
-			if r.OID == nil || before != nil && !before.named[string(r.Name)] {
+			if r.OID == nil || before != nil && !before.troubled && !before.named[string(r.Name)] {
 				return nil
 			}
 			return each(r)
@@ -100,7 +103,9 @@ func (l *look) stores(ctx context.Context, report func(finding.Finding) error, e
 // problems tells what kept the object database from being read whole.
 func (l *look) problems() error {
 	var errs []error
-	for _, f := range l.objects.Problems() {
+	found := l.objects.Problems()
+	l.troubled = len(found) > 0
+	for _, f := range found {
 		if f.ID == finding.AuditSkipped {
 			l.unread(f.Message)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"refaudit/finding"
 	"refaudit/internal/gittest"
+	"refaudit/oid"
 	"refaudit/repo"
 	"refaudit/scan"
 )
@@ -135,5 +137,61 @@ func TestAStoreThatCannotBeReadIsNeverClean(t *testing.T) {
 				t.Errorf("%+v %v", res, found)
 			}
 		})
+	}
+}
+
+// A multi-pack-index that has lost an object is told of: git finds the object no more, we do, in the pack's own index.
+func TestADamagedMultiPackIndexIsToldOf(t *testing.T) {
+	for _, level := range []scan.Level{scan.Standard, scan.Deep} {
+		r := gittest.New(t, gittest.Options{})
+		r.Git("pack-refs", "--all")
+		r.Git("repack", "-adq")
+		r.Git("multi-pack-index", "write")
+		text := r.ReadFile("objects/pack/multi-pack-index")
+		id := oid.MustParse(r.V1)
+		at := strings.Index(string(text), string(id.Bytes()))
+		text[at+19] ^= 1
+		r.WriteFile("objects/pack/multi-pack-index", text)
+		_, found := audit(t, r.Path, level)
+		if len(found) != 1 || found[0].ID != finding.BitmapUnusable || found[0].Severity != finding.Warn {
+			t.Errorf("%v: %v", level, found)
+		}
+	}
+}
+
+// A flipped bit in the header of a pack's entry makes a commit a blob to a reader that believes it: then the object is
+// damaged, and no tag is to blame.
+func TestAFlippedKindBlamesNoTag(t *testing.T) {
+	for _, f := range []oid.Format{oid.SHA1, oid.SHA256} {
+		r := gittest.New(t, gittest.Options{Format: f})
+		r.Git("pack-refs", "--all")
+		r.Git("repack", "-adfq", "--depth=0")
+		packs, _ := filepath.Glob(r.File("objects/pack/*.pack"))
+		idx := strings.TrimSuffix(packs[0], ".pack") + ".idx"
+		var off int64
+		for _, row := range strings.Split(r.Git("verify-pack", "-v", idx), "\n") {
+			if w := strings.Fields(row); len(w) == 5 && w[0] == r.A {
+				fmt.Sscan(w[4], &off)
+			}
+		}
+		name := "objects/pack/" + filepath.Base(packs[0])
+		text := r.ReadFile(name)
+		text[off] = text[off]&^0x70 | 3<<4 // a commit says that it is a blob
+		r.WriteFile(name, text)
+		_, found := audit(t, r.Path, scan.Standard)
+		var ids []string
+		for i := range found {
+			if found[i].Severity > finding.Info {
+				ids = append(ids, string(found[i].ID)+" "+string(found[i].Ref))
+			}
+		}
+		if got := strings.Join(ids, ", "); got != "tagUnreadable refs/tags/v1, peelOfCorruptTag refs/tags/v1" {
+			t.Errorf("%v: %s", f, got)
+		}
+		for i := range found {
+			if strings.Contains(found[i].Message, "is a blob") {
+				t.Errorf("the tag is blamed: %s", found[i].Message)
+			}
+		}
 	}
 }
