@@ -225,6 +225,9 @@ func (j *jsonLines) Repository(r *Repository) error {
 	if r.Reason != "" {
 		o.str("reason", r.Reason)
 	}
+	if r.Gate != nil {
+		j.gate(o, r.Gate)
+	}
 	o.num("duration_ms", r.Duration.Milliseconds())
 	return j.end(o)
 }

@@ -58,6 +58,7 @@ type Repository struct {
 	Unchanged  time.Time // of the audit that gave this; zero: it was made just now
 	Reason     string    // why it is incomplete
 	Duration   time.Duration
+	Gate       *Gate // of a guard
 }
 
 // Repair is one record that was mended, or would be.

@@ -123,6 +123,9 @@ func (t *text) Repository(r *Repository) error {
 	if t.o.Summary {
 		return nil
 	}
+	if r.Gate != nil {
+		t.gate(r.Repo, r.Gate)
+	}
 	if r.Hidden > 0 {
 		t.heading(r.Repo)
 		t.printf("  and %d more findings that are not shown (--max-findings)\n", r.Hidden)

@@ -61,6 +61,7 @@ func newApp(e env) *cli.App {
 			dumpCommand(e),
 			hookCommand(e),
 			explainCommand(e),
+			guardCommand(e),
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {

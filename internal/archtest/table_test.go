@@ -58,7 +58,7 @@ var arrows = []arrow{
 	{"internal/hook", "finding oid peel odb repo scan internal/gitconfig internal/refname internal/tagtext internal/vfs", "pre-receive"},
 	{"internal/remote", "finding oid odb scan internal/gitconfig internal/refname internal/vfs", "one server's repository, over git's own transport; judged by scan in a scratch repository"},
 	{"internal/remotehelper", "finding oid odb scan repo internal/remote internal/lockfile internal/vfs", "git-remote-refaudit; the file shallow changes under git's lock"},
-	{"cmd/refaudit", "finding oid scan repair alternates/usage reports repo packed reftable internal/fleet internal/state internal/hook internal/remote internal/remotehelper internal/gitconfig internal/vfs internal/wildmatch", "the command line; dump prints what the codecs read"},
+	{"cmd/refaudit", "finding oid scan repair alternates/usage reports repo packed reftable internal/fleet internal/state internal/refname internal/hook internal/remote internal/remotehelper internal/gitconfig internal/vfs internal/wildmatch", "the command line; dump prints what the codecs read"},
 
 	// for tests
 	{"internal/gittest", "finding oid", "says which findings a scan has to give"},
