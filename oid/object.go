@@ -39,6 +39,7 @@ const (
 	Present          // Kind is its kind; of a tag, Target and Claims are its first two lines
 	Absent           // in no place that was looked at
 	Unreadable       // there, but damaged: Err says how
+	Elsewhere        // not here, and that is no damage: Err says where it may be
 )
 
 // Fact is what an object database says of one id.

@@ -40,7 +40,7 @@ func (j *Judge) Cached(h Handle, v *Verdict, cached oid.ID, p Promise) Wrong {
 		if none {
 			return Wrong{}
 		}
-		w = Wrong{ID: finding.PeelUnverifiable, Message: fmt.Sprintf("caches the peel %v, which can't be verified: %s", cached, j.whyUnknown(v))}
+		w = Wrong{ID: finding.PeelUnverifiable, Message: fmt.Sprintf("caches the peel %v, which can't be verified: %s", cached, whyUnknown(v))}
 	case NotTag:
 		if none {
 			return Wrong{}
@@ -96,12 +96,12 @@ func (j *Judge) blame(h Handle, v *Verdict) string {
 	return fmt.Sprintf("can't be read: %v", f.Err)
 }
 
-func (j *Judge) whyUnknown(v *Verdict) string {
+func whyUnknown(v *Verdict) string {
 	switch v.Fault.Why {
 	case TargetElsewhere:
-		return v.Fault.String() + " (" + j.AbsenceUnknown + ")"
+		return v.Fault.String() + " (" + v.Reason + ")"
 	case 0:
-		return "the object is not here (" + j.AbsenceUnknown + ")"
+		return "the object is not here (" + v.Reason + ")"
 	}
 	return v.Fault.String()
 }

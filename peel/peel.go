@@ -38,6 +38,8 @@ type Verdict struct {
 	Kind  oid.Kind // of the object itself, if it is there
 	Peel  oid.ID   // of a sound tag
 	Fault Fault    // of a corrupt tag, of an object that can't be read or of which nothing can be said
+	// Reason is why an object that is not here need not be lost, where State is Unknown.
+	Reason string
 }
 
 // Fault names the link of a chain that is to blame.
@@ -116,8 +118,8 @@ type Judge struct {
 	nodes   []node
 	index   table
 	errs    map[Handle]error // of unreadable objects
-	// AbsenceUnknown tells why an absent object need not be lost (a promisor, a shallow boundary,
-	// a missing alternate); "" if absent means gone. Set it before Learn.
+	// AbsenceUnknown tells why no absent object need be lost; "" if absent means gone. Set it before
+	// Learn. Objects that know it of each object answer oid.Elsewhere instead.
 	AbsenceUnknown string
 
 	before *Judge // see Again
@@ -218,6 +220,8 @@ func (j *Judge) look(ctx context.Context, from, to Handle) error {
 		f, n := &j.facts[i], &j.nodes[from+Handle(i)]
 		n.state, n.kind, n.claims = f.State, f.Kind, f.Claims
 		switch f.State {
+		case oid.Elsewhere:
+			j.errs[from+Handle(i)] = f.Err
 		case oid.Unreadable:
 			j.errs[from+Handle(i)] = f.Err
 			if damage := (*finding.Corrupt)(nil); !errors.As(f.Err, &damage) {
@@ -264,7 +268,7 @@ func (j *Judge) follow(h Handle) {
 		n := &j.nodes[at]
 		t := &j.nodes[n.next]
 		switch {
-		case t.state == oid.Absent && j.AbsenceUnknown != "":
+		case t.state == oid.Elsewhere, t.state == oid.Absent && j.AbsenceUnknown != "":
 			n.end, n.last = elsewhere, at
 		case t.state == oid.Absent:
 			n.end, n.last = missing, at
@@ -332,9 +336,11 @@ func (j *Judge) Verdict(h Handle) Verdict {
 	switch n.state {
 	case oid.Absent:
 		if j.AbsenceUnknown != "" {
-			return Verdict{State: Unknown}
+			return Verdict{State: Unknown, Reason: j.AbsenceUnknown}
 		}
 		return Verdict{State: Absent}
+	case oid.Elsewhere:
+		return Verdict{State: Unknown, Reason: j.reason(h)}
 	case unlooked:
 		return Verdict{State: Unknown, Fault: Fault{Why: NotLooked, Tag: n.id, Err: j.errs[h]}}
 	case oid.Unreadable:
@@ -364,13 +370,21 @@ func (j *Judge) Verdict(h Handle) Verdict {
 	case missing:
 		v.Fault.Why = TargetMissing
 	case elsewhere:
-		v.State, v.Fault.Why = Unknown, TargetElsewhere
+		v.State, v.Fault.Why, v.Reason = Unknown, TargetElsewhere, j.reason(at.next)
 	case notLooked:
 		v.State, v.Fault.Why, v.Fault.Err = Unknown, NotLooked, j.errs[n.last]
 	default:
 		v.Fault.Why, v.Fault.Err = TagUnreadable, j.errs[n.last]
 	}
 	return v
+}
+
+// reason is why an object that is not here need not be lost.
+func (j *Judge) reason(h Handle) string {
+	if err := j.errs[h]; err != nil {
+		return err.Error()
+	}
+	return j.AbsenceUnknown
 }
 
 // OnChain tells whether id is one of the tags on the way from h, h itself included.

@@ -55,7 +55,7 @@ func newStore() *store {
 }
 
 // add reads a line of an `objects` section: NAME commit|tree|blob, NAME tag TARGET CLAIMS,
-// NAME damaged [KIND], NAME denied.
+// NAME damaged [KIND], NAME denied, NAME elsewhere.
 func (s *store) add(t *testing.T, f oid.Format, line string) {
 	w := strings.Fields(line)
 	fact := oid.Fact{State: oid.Present}
@@ -65,6 +65,8 @@ func (s *store) add(t *testing.T, f oid.Format, line string) {
 		if len(w) > 2 {
 			fact.Kind, _ = oid.ParseKind([]byte(w[2]))
 		}
+	case "elsewhere":
+		fact = oid.Fact{State: oid.Elsewhere, Err: errors.New("promised")}
 	case "denied":
 		fact = oid.Fact{State: oid.Unreadable, Err: fs.ErrPermission}
 	case "tag":

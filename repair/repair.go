@@ -54,8 +54,6 @@ type TableOptions struct {
 // Objects is what a repair needs of an object database.
 type Objects interface {
 	peel.Objects
-	// Absence tells why an absent object need not be lost; "" if absent means gone.
-	Absence() string
 	// Content reads a whole object, for the journal of refs that are deleted.
 	Content(id oid.ID) (oid.Kind, []byte, error)
 	Close() error
@@ -154,7 +152,6 @@ func (r *Repo) judged(ctx context.Context, refs []subject) (out []decision, err 
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	j := peel.NewJudge(db)
-	j.AbsenceUnknown = db.Absence()
 	ids := make([]oid.ID, len(refs))
 	for i := range refs {
 		ids[i] = refs[i].id

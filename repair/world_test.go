@@ -35,15 +35,16 @@ type fakeObjects struct {
 func (o fakeObjects) Look(_ context.Context, ids []oid.ID, out []oid.Fact) error {
 	for i, id := range ids {
 		f, ok := o.facts[id]
-		if !ok {
+		switch {
+		case !ok && o.absence != "":
+			f.State, f.Err = oid.Elsewhere, errors.New(o.absence)
+		case !ok:
 			f.State = oid.Absent
 		}
 		out[i] = f
 	}
 	return o.fail
 }
-
-func (o fakeObjects) Absence() string { return o.absence }
 
 func (o fakeObjects) Content(id oid.ID) (oid.Kind, []byte, error) {
 	f, ok := o.facts[id]

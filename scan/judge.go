@@ -181,7 +181,7 @@ func (l *look) unverifiable(base *finding.Finding, v *peel.Verdict) string {
 	if base.Cached != (oid.ID{}) {
 		what += fmt.Sprintf("; its cached peel %v is left as it is", base.Cached)
 	}
-	return what + " (" + l.judge.AbsenceUnknown + ")"
+	return what + " (" + v.Reason + ")"
 }
 
 // judgeText judges what a tag says beside its first two lines: its own name, which below refs/tags/ is to

@@ -65,7 +65,6 @@ func lookOnce(ctx context.Context, t *Target, policy *Policy, o Options, before 
 	if before != nil && !before.troubled {
 		l.judge = before.judge.Again(db)
 	}
-	l.judge.AbsenceUnknown = db.absence
 	err = pipe(ctx, l.format, func(report func(finding.Finding) error, each func(*refstore.Ref) error) error {
 		return l.stores(ctx, report, func(r *refstore.Ref) error {
 			l.noteReplacement(r)

@@ -11,6 +11,3 @@ func (t *Target) Objects(workers int) (*Objects, error) {
 	}
 	return &Objects{o}, nil
 }
-
-// Absence tells why an absent object need not be lost; "" if absent means gone.
-func (o *Objects) Absence() string { return o.absence }

@@ -195,3 +195,41 @@ func TestAFlippedKindBlamesNoTag(t *testing.T) {
 		}
 	}
 }
+
+// In a partial clone what a remote has promised may be absent; anything else that is absent is gone.
+func TestOnlyWhatIsPromisedMayBeAbsent(t *testing.T) {
+	for _, f := range []oid.Format{oid.SHA1, oid.SHA256} {
+		src := gittest.New(t, gittest.Options{Format: f})
+		src.Git("config", "uploadpack.allowFilter", "true")
+		src.Git("pack-refs", "--all")
+		clone := filepath.Join(t.TempDir(), "clone.git")
+		src.Git("clone", "-q", "--bare", "--filter=blob:none", "--no-local", "file://"+src.Path, clone)
+		tag := src.Program.Run(t, clone, []string{"GIT_NO_LAZY_FETCH=1"}, "object "+src.Blob+"\ntype blob\ntag b\n\n", "hash-object", "-t", "tag", "-w", "--stdin", "--literally").Stdout
+		os.WriteFile(filepath.Join(clone, "refs", "tags", "b"), []byte(tag), 0o644)
+		res, found := audit(t, clone, scan.Standard)
+		for i := range found {
+			if found[i].Severity > finding.Info {
+				t.Errorf("%v: promised: %s", f, describe(&found[i]))
+			}
+		}
+		if res.State != scan.Clean || len(found) == 0 || found[0].ID != finding.PeelUnverifiable {
+			t.Errorf("%v: %+v %v", f, res, found)
+		}
+		text, err := os.ReadFile(filepath.Join(clone, "packed-refs"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stray := f.Object("blob", []byte("nobody promised this")).String()
+		os.WriteFile(filepath.Join(clone, "packed-refs"), append(text, stray+" refs/tags/zzz\n"...), 0o644)
+		_, found = audit(t, clone, scan.Standard)
+		var ids []string
+		for i := range found {
+			if found[i].Severity > finding.Info {
+				ids = append(ids, string(found[i].ID)+" "+string(found[i].Ref))
+			}
+		}
+		if got := strings.Join(ids, ", "); got != "refTargetMissing refs/tags/zzz" {
+			t.Errorf("%v: %s", f, got)
+		}
+	}
+}

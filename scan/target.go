@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"context"
 	"errors"
 
 	"refaudit/finding"
@@ -55,8 +56,45 @@ func Open(path string, how How, o repo.Options) (*Target, error) {
 type objects struct {
 	*odb.DB
 	format oid.Format
-	// absence tells why an absent object need not be lost; "" if absent means gone.
-	absence string
+	// absence is why no absent object need be lost; nil if absent means gone, but for what is promised.
+	absence error
+	partial bool // a remote may have promised objects
+}
+
+var errPromised = errors.New("a remote has promised it to this partial clone")
+
+// Look answers as the object database does, and tells objects that are gone from those that may be elsewhere.
+func (o *objects) Look(ctx context.Context, ids []oid.ID, out []oid.Fact) error {
+	if err := o.DB.Look(ctx, ids, out); err != nil || o.absence == nil && !o.partial {
+		return err
+	}
+	absent := map[oid.ID]struct{}{}
+	for i := range ids {
+		if out[i].State == oid.Absent {
+			absent[ids[i]] = struct{}{}
+		}
+	}
+	if len(absent) == 0 {
+		return nil
+	}
+	if o.absence == nil {
+		if err := o.DB.Unpromised(ctx, absent); err != nil {
+			return err
+		}
+	}
+	for i := range ids {
+		if out[i].State != oid.Absent {
+			continue
+		}
+		_, open := absent[ids[i]]
+		switch {
+		case o.absence != nil:
+			out[i] = oid.Fact{State: oid.Elsewhere, Err: o.absence}
+		case !open:
+			out[i] = oid.Fact{State: oid.Elsewhere, Err: errPromised}
+		}
+	}
+	return nil
 }
 
 // openObjects opens the object database afresh. The findings are about alternates and what else keeps objects from being seen.
@@ -77,12 +115,11 @@ func (t *Target) openObjects(workers int) (*objects, []finding.Finding, error) {
 	}
 	switch {
 	case hasMissingAlternate(found):
-		o.absence = "an alternate is missing, and it may be there"
-	case r.PartialClone != "" || len(promisors) > 0 || hasPromisorPack(db):
-		o.absence = "this is a partial clone, and the object may be promised"
+		o.absence = errors.New("an alternate is missing, and it may be there")
 	case shallow:
-		o.absence = "this is a shallow repository, and the object may lie beyond its boundary"
+		o.absence = errors.New("this is a shallow repository, and the object may lie beyond its boundary")
 	}
+	o.partial = r.PartialClone != "" || len(promisors) > 0 || hasPromisorPack(db)
 	return o, found, nil
 }
 
