@@ -228,6 +228,14 @@ func (j *jsonLines) Repository(r *Repository) error {
 	if r.Gate != nil {
 		j.gate(o, r.Gate)
 	}
+	if f := r.Fingerprint; f != nil && f.Hash == "" {
+		o.null("fingerprint")
+	} else if f != nil {
+		o.str("fingerprint", f.Hash)
+		if f.Head != "" {
+			o.bytes("head", string(f.Head))
+		}
+	}
 	o.num("duration_ms", r.Duration.Milliseconds())
 	return j.end(o)
 }

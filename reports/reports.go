@@ -59,6 +59,14 @@ type Repository struct {
 	Reason     string    // why it is incomplete
 	Duration   time.Duration
 	Gate       *Gate // of a guard
+	// Fingerprint is all there is to say of a repository whose fingerprint was asked for.
+	Fingerprint *Fingerprint
+}
+
+// Fingerprint is one hash over the refs of a repository.
+type Fingerprint struct {
+	Hash string          // in hex; "" where it can't be known
+	Head finding.RefName // what HEAD stands for, which the hash leaves out; "": it names an object
 }
 
 // Repair is one record that was mended, or would be.

@@ -123,6 +123,12 @@ func (t *text) Repository(r *Repository) error {
 	if t.o.Summary {
 		return nil
 	}
+	if f := r.Fingerprint; f != nil {
+		if f.Hash != "" { // why there is none is said elsewhere
+			t.printf("%s  %s\n", f.Hash, Escape(r.Repo))
+		}
+		return t.err
+	}
 	if r.Gate != nil {
 		t.gate(r.Repo, r.Gate)
 	}

@@ -62,6 +62,7 @@ func newApp(e env) *cli.App {
 			hookCommand(e),
 			explainCommand(e),
 			guardCommand(e),
+			fingerprintCommand(e),
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {

@@ -184,28 +184,15 @@ func (g *guarding) gate(c *fleet.Gate) *reports.Gate {
 // code is not 0.
 func (g *guarding) end(ctx context.Context, err error, publish func() error) error {
 	sum := &g.tally.sum
-	nothing := sum.Repositories[reports.Clean]+sum.Repositories[reports.Found]+sum.Repositories[reports.Incomplete] == 0
-	code := verdict(g.tally.atLeast(finding.Error), sum.Repositories[reports.Incomplete] > 0 || nothing)
-	if g.suspicious > 0 && code != exitBoth && code != exitIncomplete {
-		code = exitRefused
-	}
-	var sig *signalError
-	var usage *usageError
-	switch {
-	case errors.As(context.Cause(ctx), &sig):
-		code, sum.Signal = sig.code(), sig.sig.String()
-	case errors.As(err, &usage):
-		code = exitUsage
-		fmt.Fprintf(g.env.stderr, "refaudit: %s\n", reports.Escape(err.Error()))
-	case err != nil:
-		code = verdict(g.tally.atLeast(finding.Error), true)
-		fmt.Fprintf(g.env.stderr, "refaudit: %s\n", reports.Escape(err.Error()))
-	case nothing:
-		fmt.Fprintln(g.env.stderr, "refaudit: no repository was found")
-	}
-	sum.Exit, sum.Duration = code, g.env.now().Sub(g.tally.start)
+	sum.Exit = g.env.conclude(ctx, err, sum, func(incomplete bool) int {
+		if g.suspicious > 0 && !incomplete {
+			return exitRefused
+		}
+		return verdict(g.tally.atLeast(finding.Error), incomplete)
+	})
+	sum.Duration = g.env.now().Sub(g.tally.start)
 	if err := errors.Join(g.report.Summary(sum), publish()); err != nil {
 		return err
 	}
-	return exitWith(code)
+	return exitWith(sum.Exit)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -91,6 +92,29 @@ func verdict(atOrAboveFailOn int64, incomplete bool) int {
 		return exitIncomplete
 	}
 	return exitOK
+}
+
+// conclude is the code of a run over repositories that has ended with err. code tells it from what
+// was found, and whether anything was not looked at. What was not explained yet is said on stderr.
+func (e *env) conclude(ctx context.Context, err error, sum *reports.Summary, code func(incomplete bool) int) int {
+	nothing := sum.Repositories[reports.Clean]+sum.Repositories[reports.Found]+sum.Repositories[reports.Incomplete] == 0
+	var sig *signalError
+	var usage *usageError
+	switch {
+	case errors.As(context.Cause(ctx), &sig):
+		sum.Signal = sig.sig.String()
+		return sig.code()
+	case err != nil:
+		fmt.Fprintf(e.stderr, "refaudit: %s\n", reports.Escape(err.Error()))
+		if errors.As(err, &usage) {
+			return exitUsage
+		}
+		return code(true)
+	case nothing:
+		fmt.Fprintln(e.stderr, "refaudit: no repository was found")
+		return code(true)
+	}
+	return code(sum.Repositories[reports.Incomplete] > 0)
 }
 
 // failOn reads --fail-on. A severity above all others stands for `never`.

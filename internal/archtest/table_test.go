@@ -54,7 +54,7 @@ var arrows = []arrow{
 	{"reports", "finding oid alternates/usage", "renders findings and usage"},
 
 	// front ends
-	{"internal/fleet", "finding oid alternates repo scan internal/refname internal/refstore internal/state internal/vfs", "many repositories in one run: which of them, and what earlier runs saw; names and peels for guard and fingerprint come from the stores"},
+	{"internal/fleet", "finding oid peel alternates repo scan internal/refname internal/refstore internal/state internal/vfs", "many repositories in one run: which of them, and what earlier runs saw; names and peels for guard and fingerprint come from the stores"},
 	{"internal/hook", "finding oid peel odb repo scan internal/gitconfig internal/refname internal/tagtext internal/vfs", "pre-receive"},
 	{"internal/remote", "finding oid odb scan internal/gitconfig internal/refname internal/vfs", "one server's repository, over git's own transport; judged by scan in a scratch repository"},
 	{"internal/remotehelper", "finding oid odb scan repo internal/remote internal/lockfile internal/vfs", "git-remote-refaudit; the file shallow changes under git's lock"},
