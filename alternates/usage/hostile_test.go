@@ -5,6 +5,7 @@ import (
 	"compress/zlib"
 	"encoding/binary"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -160,6 +161,61 @@ func TestHostilePacks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An index that puts two objects in one place gives no sizes.
+func TestTwoObjectsAtOneOffset(t *testing.T) {
+	r := plain(t)
+	r.Git("-c", "pack.writeReverseIndex=false", "repack", "-adq")
+	name := "objects/" + strings.SplitN(only(t, r, "objects/pack/*.idx"), "objects/", 2)[1]
+	idx := r.ReadFile(name)
+	n := int(binary.BigEndian.Uint32(idx[8+255*4:]))
+	offsets := idx[8+1024+n*24:]
+	copy(offsets[4:8], offsets[:4])
+	r.WriteFile(name, idx)
+	s := NewSession(1)
+	defer s.Close()
+	u := measured(t, s, r, Options{Method: Walk})
+	if why := u.Unknown[Reachable]; !strings.Contains(why, "overlap or lie outside") {
+		t.Errorf("%v %q", u.Bytes, why)
+	}
+}
+
+// A .rev whose checksum fits and whose order is another: it is found out, and the numbers are right.
+func TestAReverseIndexOfAnotherOrder(t *testing.T) {
+	gittest.Need(t, gittest.Newest)
+	for _, bitmaps := range []string{"-b", "--no-write-bitmap-index"} {
+		r := plain(t)
+		r.Git("repack", "-adq", bitmaps)
+		r.Git("update-ref", "refs/heads/main", r.A) // so that not all is reached
+		r.Git("tag", "-d", "v2")
+		name := "objects/" + strings.SplitN(only(t, r, "objects/pack/*.rev"), "objects/", 2)[1]
+		rev := r.ReadFile(name)
+		body := rev[:len(rev)-20]
+		copy(body[12:20], append(slices.Clone(body[16:20]), body[12:16]...))
+		h := r.Format.New()
+		h.Write(body)
+		r.WriteFile(name, h.Sum(body))
+		for _, o := range []Options{{}, {Method: Walk}, {By: ByType}} {
+			s := NewSession(1)
+			u := measured(t, s, r, o)
+			s.Close()
+			sameNumbers(t, r, u)
+			if len(u.Findings) != 1 || u.Method != Walk {
+				t.Errorf("%s %v: %s %v", bitmaps, o, u.Method, u.Findings)
+			}
+		}
+	}
+}
+
+// only is the path of the only file that fits.
+func only(t *testing.T, r *gittest.Repo, glob string) string {
+	t.Helper()
+	files, _ := filepath.Glob(r.File(glob))
+	if len(files) != 1 {
+		t.Fatalf("%s: %v", glob, files)
+	}
+	return files[0]
 }
 
 // Each object of a pack is what git says, whether what was made before it is kept, moved out of the

@@ -141,6 +141,12 @@ func TestWhatCanNotBeKnownHasNoNumber(t *testing.T) {
 			f.Git("config", "core.alternateRefsPrefixes", "refs/none refs/head")
 			return f, Options{}
 		}, minus, "core.alternateRefsPrefixes match none", finding.AlternateExclusionEmpty},
+		"what nobody has promised, in a partial clone": {func(t *testing.T) (*gittest.Repo, Options) {
+			r := partialClone(t)
+			tree := r.GitIn("100644 blob "+strings.Repeat("1", 40)+"\tours\n", "mktree", "--missing")
+			r.Git("update-ref", "refs/heads/own", r.Git("commit-tree", tree, "-m", "own"))
+			return r, Options{}
+		}, reach, strings.Repeat("1", 40), ""},
 		"a dead worktree": {func(t *testing.T) (*gittest.Repo, Options) {
 			return deadWorktreeRepo(t), Options{}
 		}, reach, "worktrees/wt/HEAD", ""},
@@ -245,6 +251,17 @@ func TestNotices(t *testing.T) {
 			r.Git("update-ref", "refs/heads/own", r.Git("commit-tree", tree, "-p", "refs/heads/main", "-m", "own"))
 			return r, Options{}
 		}, "promised objects are not here and not counted", []string{"--missing=allow-promisor"}, "GIT_NO_LAZY_FETCH=1"},
+		"what only we name, and the remote too": {func(t *testing.T) (*gittest.Repo, Options) {
+			r := partialClone(t)
+			old := r.Git("rev-parse", "refs/heads/main~1:file")
+			tree := r.GitIn("100644 blob "+old+"\tours\n", "mktree", "--missing")
+			c := r.Git("commit-tree", tree, "-m", "own")
+			for _, ref := range strings.Fields(r.Git("for-each-ref", "--format=%(refname)")) {
+				r.Git("update-ref", "-d", ref)
+			}
+			r.Git("update-ref", "refs/heads/main", c)
+			return r, Options{}
+		}, "1 promised objects are not here and not counted", []string{"--missing=allow-promisor"}, "GIT_NO_LAZY_FETCH=1"},
 		"replacements": {func(t *testing.T) (*gittest.Repo, Options) {
 			r := plain(t)
 			r.Git("tag", "-d", "v1")
