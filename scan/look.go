@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,7 +88,25 @@ func lookOnce(ctx context.Context, t *Target, policy *Policy, o Options, before 
 	if err != nil {
 		return nil, err
 	}
+	if err := l.noRefs(); err != nil {
+		return nil, err
+	}
 	return l, l.problems()
+}
+
+// noRefs tells of a repository that has objects and no refs at all: so look one whose packed-refs is gone, or whose
+// refs lie elsewhere. To git it is empty.
+func (l *look) noRefs() error {
+	if l.refs > 0 || len(l.notRead) > 0 {
+		return nil
+	}
+	any, err := l.objects.any()
+	if err != nil || !any {
+		return err
+	}
+	l.unread("there are objects, and no ref at all")
+	f := finding.New(finding.AuditSkipped, finding.Pos{}, "there are objects, and no ref at all: whether refs were lost can't be told; do not run gc, `git gc --prune=now` would delete every object")
+	return l.report(&f)
 }
 
 // stores visits the ref stores.
@@ -113,7 +132,11 @@ func (l *look) problems() error {
 	return errors.Join(errs...)
 }
 
-func (l *look) unread(reason string) { l.notRead = append(l.notRead, reason) }
+func (l *look) unread(reason string) {
+	if !slices.Contains(l.notRead, reason) {
+		l.notRead = append(l.notRead, reason)
+	}
+}
 
 // report takes a finding that a look has made.
 func (l *look) report(f *finding.Finding) error {

@@ -3,9 +3,11 @@ package scan
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"refaudit/finding"
 	"refaudit/internal/refstore"
+	"refaudit/internal/vfs"
 	"refaudit/odb"
 	"refaudit/oid"
 	"refaudit/repo"
@@ -59,6 +61,26 @@ type objects struct {
 	// absence is why no absent object need be lost; nil if absent means gone, but for what is promised.
 	absence error
 	partial bool // a remote may have promised objects
+}
+
+var errAlternate = errors.New("an alternate is missing, and it may be there")
+
+// any tells whether there is any object in the repository's own folder.
+func (o *objects) any() (bool, error) {
+	own := o.DB.Stores()[0]
+	if len(own.Packs()) > 0 {
+		return true, nil
+	}
+	for i := range 256 {
+		list, err := own.Dir().ReadDir(fmt.Sprintf("%02x", i))
+		if err != nil && !vfs.Missing(err) {
+			return false, err
+		}
+		if len(list) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 var errPromised = errors.New("a remote has promised it to this partial clone")
@@ -115,7 +137,7 @@ func (t *Target) openObjects(workers int) (*objects, []finding.Finding, error) {
 	}
 	switch {
 	case hasMissingAlternate(found):
-		o.absence = errors.New("an alternate is missing, and it may be there")
+		o.absence = errAlternate
 	case shallow:
 		o.absence = errors.New("this is a shallow repository, and the object may lie beyond its boundary")
 	}
