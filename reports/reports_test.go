@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -135,6 +136,23 @@ func TestMetricsNameEveryID(t *testing.T) {
 	for _, want := range []string{"refaudit_refs 12\n", "refaudit_duration_seconds 1.5\n", "refaudit_exit_code 1\n", `refaudit_repositories{state="clean"} 2`, "refaudit_last_run_timestamp_seconds 1.7e+09\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in:\n%s", want, b.String())
+		}
+	}
+}
+
+// A path can be pasted into a shell as it is shown, and shows no control byte.
+func TestShellQuote(t *testing.T) {
+	for path, want := range map[string]string{
+		"/srv/git/a.git": "/srv/git/a.git", "a b": "'a b'", "it's": `'it'\''s'`, "": "''", "-x": "'-x'", "esc\x1b[31m": `$'esc\x1b[31m'`, "a'\n\\": `$'a\'\x0a\\'`, "\xff": `$'\xff'`,
+	} {
+		got := shellQuote(path)
+		if got != want {
+			t.Errorf("%q: %s, want %s", path, got, want)
+		}
+		if sh, err := exec.LookPath("bash"); err == nil {
+			if out, err := exec.Command(sh, "-c", "printf %s "+got).Output(); err != nil || string(out) != path {
+				t.Errorf("%q: the shell reads %q", path, out)
+			}
 		}
 	}
 }

@@ -82,8 +82,14 @@ func (t *text) Finding(f *finding.Finding) error {
 		subject = "(the repository)"
 	}
 	t.printf("  %s  %s %s", t.color("1", Escape(subject)), t.color(severityColors[f.Severity], f.Severity.String()), f.ID)
-	if place := strings.TrimPrefix(f.Pos.String(), subject); place != "" {
+	switch place := f.Pos.String(); {
+	case place == subject || place == "":
+	case f.Ref != "":
 		t.printf("  %s", Escape(place))
+	case f.Line > 0:
+		t.printf("  line %d", f.Line)
+	default:
+		t.printf("  offset %d", f.Offset)
 	}
 	t.printf("\n      %s\n", Escape(f.Message))
 	if f.Cause != "" {
@@ -152,7 +158,23 @@ func shellQuote(path string) string {
 	if path != "" && strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@%,:=") == "" && path[0] != '-' {
 		return path
 	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	if Escape(path) == path {
+		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	var b strings.Builder // what can't be printed, in the form $'…' of bash, zsh and POSIX 2024
+	b.WriteString("$'")
+	for i := range len(path) {
+		switch c := path[i]; {
+		case c == '\'' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c < 0x20 || c >= 0x7f:
+			fmt.Fprintf(&b, `\x%02x`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String() + "'"
 }
 
 func (t *text) Usage(u *Usage) error {
