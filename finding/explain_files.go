@@ -29,8 +29,10 @@ var explainFiles = map[ID]Explanation{
 		Mend:  "chmod and chown the file as its neighbours are",
 	},
 	ServerInfoPeel: {
-		Means: "info/refs, the list of refs and peels for dumb HTTP, differs from the refs.",
-		Comes: "It is written by `git update-server-info` alone, run by gc, repack and the post-update hook: a ref changed since.",
+		Means: "info/refs, the list of refs and peels for dumb HTTP, differs from the refs: it gives a wrong peel for a value that the ref still has, or, told once and as info only, " +
+			"it is older than the refs.",
+		Comes: "It is written by `git update-server-info` alone, run by gc, repack and the post-update hook: a ref changed since. A wrong peel comes from refs/replace/, as in packed-refs, or " +
+			"from a git that peeled a tag of a false type.",
 		Seen:  "Clients of dumb HTTP are served the values and peels of that file; ssh, git:// and smart HTTP don't use it.",
 		Fix:   "Leaves it.",
 		Short: "clients of dumb HTTP get old values and peels; other protocols don't use the file",

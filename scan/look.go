@@ -66,9 +66,15 @@ func lookOnce(ctx context.Context, t *Target, policy *Policy, o Options, before 
 	if before != nil && !before.troubled {
 		l.judge = before.judge.Again(db)
 	}
+	info, closeInfo, err := l.openServerInfo()
+	if err != nil {
+		return nil, err
+	}
+	defer closeInfo()
 	err = pipe(ctx, l.format, func(report func(finding.Finding) error, each func(*refstore.Ref) error) error {
 		return l.stores(ctx, report, func(r *refstore.Ref) error {
 			l.noteReplacement(r)
+			info.note(r)
 			if r.OID == nil || before != nil && !before.troubled && !before.named[string(r.Name)] {
 				return nil
 			}
@@ -86,6 +92,9 @@ func lookOnce(ctx context.Context, t *Target, policy *Policy, o Options, before 
 		return l.judgeBatch(ctx, b)
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := info.compare(ctx); err != nil {
 		return nil, err
 	}
 	if err := l.noRefs(); err != nil {

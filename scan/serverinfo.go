@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"refaudit/finding"
+	"refaudit/internal/refname"
 	"refaudit/internal/refstore"
 	"refaudit/internal/vfs"
 	"refaudit/oid"
@@ -31,16 +32,19 @@ const serverInfoFile = "info/refs"
 type serverInfo struct {
 	*look
 	seed    maphash.Seed
-	seen    []uint64        // a hash of name and value of each ref that is served
+	seen    []uint64        // a hash of name and value of each ref that is served, as they came
+	next    int             // of seen: the one that the next line is likely to be about
+	sorted  []uint64        // seen in order, once it is needed
 	symrefs map[string]bool // the file has the values that they lead to
 
-	file     io.Reader
-	batch    []infoLine
-	bytes    []byte // of the names in batch
-	ids      []oid.ID
-	matched  int  // lines that say what a ref says
-	stale    bool // some line doesn't
-	bad      bool // a line was told of that makes no sense
+	file    io.Reader
+	batch   []infoLine
+	bytes   []byte // of the names in batch
+	raw     [oid.MaxSize]byte
+	ids     []oid.ID
+	matched int  // lines that say what a ref says
+	stale   bool // some line doesn't
+	bad     bool // a line was told of that makes no sense
 }
 
 // infoLine is a ref and its peel, as the file has them.
@@ -55,7 +59,7 @@ type infoLine struct {
 // maxInfoLine is longer than git's line for the longest name that a system allows.
 const maxInfoLine = 1 << 20
 
-// serverInfo opens the file; nil if there is none, or it is of no interest.
+// openServerInfo opens the file; nil if there is none, or it is of no interest.
 func (l *look) openServerInfo() (*serverInfo, func() error, error) {
 	none := func() error { return nil }
 	if !l.policy.Wanted(finding.ServerInfoPeel) {
@@ -97,7 +101,6 @@ func (s *serverInfo) compare(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	slices.Sort(s.seen)
 	r := bufio.NewReaderSize(s.file, maxInfoLine)
 	offset := int64(0)
 	for n := 1; ; n++ {
@@ -121,13 +124,16 @@ func (s *serverInfo) compare(ctx context.Context) error {
 	}
 }
 
-var peelSuffix = []byte("^{}")
+var (
+	refsPrefix = []byte("refs/")
+	peelSuffix = []byte("^{}")
+)
 
 // take takes one line.
 func (s *serverInfo) take(ctx context.Context, text []byte, n int, offset int64) error {
 	digits := s.format.HexLen()
 	line, whole := bytes.CutSuffix(text, []byte("\n"))
-	raw := make([]byte, s.format.Size())
+	raw := s.raw[:s.format.Size()]
 	if !whole || len(line) < digits+2 || line[digits] != '\t' || !oid.DecodeHex(raw, line[:digits]) {
 		return s.malformed(text, n, offset)
 	}
@@ -150,17 +156,38 @@ func (s *serverInfo) take(ctx context.Context, text []byte, n int, offset int64)
 	s.bytes = append(s.bytes, name...)
 	e.end = len(s.bytes)
 	if !e.skip {
-		if _, same := slices.BinarySearch(s.seen, s.hash(name, raw)); same {
+		switch {
+		case s.isSo(s.hash(name, raw)):
 			s.matched++
-		} else {
+		case !refname.Valid(name, 0):
+			return s.malformed(text, n, offset)
+		default:
 			s.stale, e.skip = true, true
 		}
 	}
-	if s.before != nil && !s.before.named[string(name)] {
+	if s.before != nil && !s.before.troubled && !s.before.named[string(name)] {
 		e.skip = true
 	}
 	s.batch = append(s.batch, e)
 	return nil
+}
+
+// lookAhead is how many refs that the file lacks are passed over at a time.
+const lookAhead = 8
+
+// isSo tells whether a line says what a ref says. Both are nearly always in the same order.
+func (s *serverInfo) isSo(h uint64) bool {
+	for i := s.next; i < len(s.seen) && i < s.next+lookAhead; i++ {
+		if s.seen[i] == h {
+			s.next = i + 1
+			return true
+		}
+	}
+	if len(s.sorted) != len(s.seen) {
+		s.sorted = slices.Sorted(slices.Values(s.seen))
+	}
+	_, same := slices.BinarySearch(s.sorted, h)
+	return same
 }
 
 func (s *serverInfo) nameOf(e *infoLine) []byte { return s.bytes[e.name:e.end] }
