@@ -115,7 +115,7 @@ const (
 // Fix audits a repository, repairs what is a cache or a header, and tells what an audit would say then.
 func Fix(ctx context.Context, target *scan.Target, policy *scan.Policy, o Options) (*Result, error) {
 	s := &session{target: target, policy: policy, o: o, res: &Result{Blocked: map[finding.Severity]int64{}}}
-	if q := target.Repo.Quarantine(); q != "" {
+	if q, set := target.Repo.Quarantine(); set {
 		return s.res, errQuarantine(q)
 	}
 	if err := s.open(); err != nil {

@@ -64,7 +64,7 @@ func Entry(j Journal, id string) (*journal.Entry, error) {
 // Undo takes a repair back in the repository that the entry names, and tells what was done and
 // what was left.
 func Undo(ctx context.Context, target *scan.Target, e *journal.Entry, o Options) (done []Done, left []string, err error) {
-	if q := target.Repo.Quarantine(); q != "" {
+	if q, set := target.Repo.Quarantine(); set {
 		return nil, nil, errQuarantine(q)
 	}
 	r, err := newRepo(target, o)

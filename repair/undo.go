@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"refaudit/internal/journal"
+	"refaudit/internal/vfs"
 	"refaudit/oid"
 )
 
@@ -103,6 +104,9 @@ func (s *Stack) undo(ctx context.Context, e *journal.Entry) (*Outcome, error) {
 }
 
 func (p *Packed) undo(ctx context.Context, e *journal.Entry) (*Outcome, error) {
+	if _, err := p.Repo.FS.Stat(p.Path); vfs.Missing(err) {
+		return &Outcome{}, &Refused{Reason: "the file that was repaired is gone: what the repair left stands no more", Err: err}
+	}
 	return p.hold(ctx, func(h *packedHold) error {
 		if err := h.Repo.settled(e); err != nil {
 			return err

@@ -162,7 +162,7 @@ func TestSwitches(t *testing.T) {
 	if on, err := r.IgnoreCase(); on || err != nil {
 		t.Error(err)
 	}
-	if r.ReplaceBase() != "refs/replace/" || r.Quarantine() != "" || r.AlternatesEnv() != "" {
+	if r.ReplaceBase() != "refs/replace/" || quarantine(r) != "unset" || r.AlternatesEnv() != "" {
 		t.Error("from nowhere")
 	}
 	h.env["GIT_NO_REPLACE_OBJECTS"] = ""
@@ -172,7 +172,7 @@ func TestSwitches(t *testing.T) {
 	if on, err := r.UseReplaceRefs(); on || err != nil {
 		t.Error(err)
 	}
-	if r.ReplaceBase() != "refs/mine/" || r.Quarantine() != "/q" || r.AlternatesEnv() != `"/a\"b":/c` {
+	if r.ReplaceBase() != "refs/mine/" || quarantine(r) != "/q" || r.AlternatesEnv() != `"/a\"b":/c` {
 		t.Error("not from the environment")
 	}
 	_, r = configured(t, "useReplaceRefs = no\nignoreCase\n")
@@ -344,4 +344,11 @@ func FuzzBoundary(f *testing.F) {
 			}
 		}
 	})
+}
+
+func quarantine(r *Repo) string {
+	if path, set := r.Quarantine(); set {
+		return path
+	}
+	return "unset"
 }

@@ -87,8 +87,8 @@ func (r *Repo) Promisors() ([]string, error) {
 	return names, err
 }
 
-// Quarantine is GIT_QUARANTINE_PATH: we run in a hook, and nothing may be written. "" if not.
-func (r *Repo) Quarantine() string { return r.o.Env.get("GIT_QUARANTINE_PATH") }
+// Quarantine is GIT_QUARANTINE_PATH. Where it is set, even to nothing, we run in a hook, and nothing may be written.
+func (r *Repo) Quarantine() (path string, set bool) { return r.o.Env("GIT_QUARANTINE_PATH") }
 
 // AlternatesEnv is GIT_ALTERNATE_OBJECT_DIRECTORIES as it stands, quotes and all.
 func (r *Repo) AlternatesEnv() string { return r.o.Env.get("GIT_ALTERNATE_OBJECT_DIRECTORIES") }

@@ -40,7 +40,13 @@ func (k *worker) lookUp() {
 	for _, s := range k.sp.stores {
 		s.expect(len(b.from))
 	}
-	for _, i := range b.sorted(size) {
+	order := b.sorted(size)
+	last := -1
+	for _, i := range order {
+		if h := b.bucket(int(i), size); h != last {
+			last = h
+			k.sp.warm(h, batchBits, len(order)>>batchBits)
+		}
 		id := oid.FromBytes(k.sp.format, b.ids[int(i)*size:])
 		kind := oid.Blob
 		if b.tree[i] {
@@ -53,6 +59,11 @@ func (k *worker) lookUp() {
 		}
 	}
 	b.ids, b.from, b.tree = b.ids[:0], b.from[:0], b.tree[:0]
+}
+
+// bucket is the first bits of an id.
+func (b *batch) bucket(i, size int) int {
+	return (int(b.ids[i*size])<<8 | int(b.ids[i*size+1])) >> (16 - batchBits)
 }
 
 // sorted are the places of ids in the order of their first bits.
@@ -69,15 +80,14 @@ func (b *batch) sorted(size int) []uint32 {
 		return order
 	}
 	clear(b.start[:])
-	bucket := func(i int) uint32 { return (uint32(b.ids[i*size])<<8 | uint32(b.ids[i*size+1])) >> (16 - batchBits) }
 	for i := range n {
-		b.start[bucket(i)+1]++
+		b.start[b.bucket(i, size)+1]++
 	}
 	for i := range len(b.start) - 1 {
 		b.start[i+1] += b.start[i]
 	}
 	for i := range n {
-		at := &b.start[bucket(i)]
+		at := &b.start[b.bucket(i, size)]
 		order[*at] = uint32(i)
 		*at++
 	}

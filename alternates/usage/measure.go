@@ -174,7 +174,7 @@ func (m *measuring) number() error {
 // quarantine is the real object folder where we run in a hook and GIT_OBJECT_DIRECTORY names the
 // quarantine of a push; else "".
 func (m *measuring) quarantine() string {
-	if m.repo.Quarantine() == "" {
+	if _, set := m.repo.Quarantine(); !set {
 		return ""
 	}
 	real, err := filepath.EvalSymlinks(filepath.Join(m.repo.CommonDir, "objects"))

@@ -56,7 +56,7 @@ func (p *poolRefs) tips(ctx context.Context, objects string, format oid.Format, 
 	if !ok {
 		return nil, nil, unreadable(objects, "is not the objects folder of a repository: nothing tells which of its objects are in use"), nil
 	}
-	owner, all, kept, why, err := p.read(ctx, dir, o)
+	owner, all, kept, why, err := p.read(ctx, dir, format, o)
 	switch {
 	case err != nil:
 		return nil, nil, nil, err
@@ -92,7 +92,7 @@ func unreadable(objects, format string, args ...any) *finding.Finding {
 
 // read counts the refs of the repository at dir, and gives those that the prefixes match; why they
 // can't be read is a sentence.
-func (p *poolRefs) read(ctx context.Context, dir string, o repo.Options) (r *repo.Repo, all int, kept []oid.ID, why string, err error) {
+func (p *poolRefs) read(ctx context.Context, dir string, format oid.Format, o repo.Options) (r *repo.Repo, all int, kept []oid.ID, why string, err error) {
 	r, err = repo.OpenGitDir(dir, repo.Options{Env: withoutRepository(o.Env), Cwd: o.Cwd, Head: o.Head})
 	if err != nil {
 		return nil, 0, nil, fmt.Sprintf("its repository can't be read: %v", err), nil
@@ -113,6 +113,9 @@ func (p *poolRefs) read(ctx context.Context, dir string, o repo.Options) (r *rep
 	})
 	if err != nil {
 		return r, 0, nil, "", err
+	}
+	if r.Format != format {
+		why = fmt.Sprintf("its objects are of %v, and ours of %v", r.Format, format)
 	}
 	if len(sum.Unread) > 0 {
 		why = "its refs can't be read: " + sum.Unread[0]

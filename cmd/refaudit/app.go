@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 )
@@ -40,6 +41,9 @@ func run(ctx context.Context, e env, args []string) int {
 
 func newApp(e env) *cli.App {
 	usage := func(c *cli.Context, err error, _ bool) error {
+		if strings.Contains(err.Error(), "parse error") {
+			err = fmt.Errorf("%w: a time takes a unit, such as 90s, 10m or 24h, and a number none", err)
+		}
 		return &usageError{fmt.Errorf("%w (see %s --help)", err, c.App.Name)}
 	}
 	app := &cli.App{
@@ -75,6 +79,14 @@ func newApp(e env) *cli.App {
 		prepare(c, usage)
 	}
 	return app
+}
+
+// noSubcommand answers a command that only has commands below it.
+func noSubcommand(c *cli.Context) error {
+	if c.Args().Present() {
+		return usagef("no command %q below %s (see refaudit %s --help)", c.Args().First(), c.Command.Name, c.Command.Name)
+	}
+	return usagef("%s takes a command (see refaudit %s --help)", c.Command.Name, c.Command.Name)
 }
 
 // prepare makes a command and those below it report their usage errors our way.

@@ -16,8 +16,9 @@ import (
 
 func hookCommand(e env) *cli.Command {
 	return &cli.Command{
-		Name:  "hook",
-		Usage: "the pre-receive hook, and its installation",
+		Name:   "hook",
+		Usage:  "the pre-receive hook, and its installation",
+		Action: noSubcommand,
 		Subcommands: []*cli.Command{
 			{
 				Name:  "pre-receive",

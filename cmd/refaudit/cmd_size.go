@@ -43,7 +43,7 @@ func sizeCommand(e env) *cli.Command {
 			"its smallest copy there; else in the first alternate. A figure that can't be known is not\n" +
 			"printed but its reason, and the exit code is 3 (7 with a finding). docs/usage.md says more.",
 		Flags: append(flags,
-			&cli.BoolFlag{Name: "exclude-alternates", Destination: &o.excludeAlternates, Usage: "ask for what is the repository's own: the figure `own` comes first"},
+			&cli.BoolFlag{Name: "exclude-alternates", Destination: &o.excludeAlternates, Usage: "ask for what is the repository's own: the figure own comes first"},
 			&cli.StringSliceFlag{Name: "exclude", Destination: &o.exclude, Usage: "leave out refs that `GLOB` matches, as rev-list --exclude does; may be given more than once"},
 			&cli.StringFlag{Name: "by", Destination: &o.by, Usage: "split reachable and own by `WHAT`: type or ref-namespace"},
 			&cli.StringFlag{Name: "method", Value: "auto", Destination: &o.method, Usage: "how objects are found: auto, bitmap or walk; the numbers are the same"},

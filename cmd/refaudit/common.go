@@ -72,6 +72,11 @@ func (o *output) open(e env) (reports.Report, func() error, error) {
 		}
 		w, done = f, f.publish
 	}
+	if o.metrics != "" {
+		if st, err := os.Stat(filepath.Dir(o.metrics)); err != nil || !st.IsDir() {
+			return nil, nil, usagef("--metrics-textfile: there is no folder %s", filepath.Dir(o.metrics))
+		}
+	}
 	b := &buffer{w: w}
 	r, err := reports.New(o.format, b, reports.Options{Quiet: o.quiet, Summary: o.summary, Color: color})
 	if err != nil {
@@ -150,6 +155,9 @@ func (f *flushing) Summary(s *reports.Summary) error {
 
 // newFile begins a file of the user's: it appears under its name when it is whole, or not at all.
 func newFile(name string) (*ownFile, error) {
+	if st, err := os.Stat(name); err == nil && st.IsDir() {
+		return nil, fmt.Errorf("%s is a folder", name)
+	}
 	f, err := os.CreateTemp(filepath.Dir(name), ".refaudit-*")
 	if err != nil {
 		return nil, err

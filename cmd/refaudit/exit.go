@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"syscall"
+
+	"github.com/urfave/cli/v2"
 
 	"refaudit/finding"
 	"refaudit/reports"
@@ -73,12 +76,29 @@ func exitCode(err error, stderr io.Writer) int {
 	case errors.As(err, &sig):
 		fmt.Fprintf(stderr, "refaudit: ended by %v\n", sig)
 		return sig.code()
-	case errors.As(err, &usage):
-		fmt.Fprintf(stderr, "refaudit: %s\n", reports.Escape(err.Error()))
+	case errors.As(err, &usage), isLibrary(err):
+		say(stderr, err)
 		return exitUsage
 	}
-	fmt.Fprintf(stderr, "refaudit: %s\n", reports.Escape(err.Error()))
+	say(stderr, err)
 	return exitIncomplete
+}
+
+// isLibrary tells an error of the command line library, such as help on a command that there isn't.
+func isLibrary(err error) bool {
+	_, ok := errors.AsType[cli.ExitCoder](err)
+	return ok
+}
+
+// say prints an error, each of its lines once.
+func say(w io.Writer, err error) {
+	told := map[string]bool{}
+	for _, line := range strings.Split(err.Error(), "\n") {
+		if !told[line] {
+			told[line] = true
+			fmt.Fprintf(w, "refaudit: %s\n", reports.Escape(line))
+		}
+	}
 }
 
 // verdict is the code of a run that looked at repositories.
@@ -105,7 +125,7 @@ func (e *env) conclude(ctx context.Context, err error, sum *reports.Summary, cod
 		sum.Signal = sig.sig.String()
 		return sig.code()
 	case err != nil:
-		fmt.Fprintf(e.stderr, "refaudit: %s\n", reports.Escape(err.Error()))
+		say(e.stderr, err)
 		if errors.As(err, &usage) {
 			return exitUsage
 		}

@@ -54,6 +54,9 @@ func (t *targets) each(ctx context.Context, e env, fn func(target) error) error 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if path == "" {
+			return usagef("an empty PATH names no repository")
+		}
 		if t.recursive {
 			return below(ctx, path, fn)
 		}
