@@ -28,6 +28,9 @@ func (v *visit) files() error {
 	if err := v.rootRefs(); err != nil {
 		return err
 	}
+	if v.place.main && v.head == elsewhere {
+		v.sum.unread(v.place.label("HEAD") + " says that the refs are kept elsewhere, in a reftable or another folder, and the configuration doesn't say where: extensions.refStorage was lost")
+	}
 	if err := v.sharedRefs(); err != nil {
 		return err
 	}
@@ -52,6 +55,9 @@ func (v *visit) files() error {
 	}
 	return nil
 }
+
+// elsewhere is what git writes into HEAD where the refs are not.
+const elsewhere = "refs/heads/.invalid"
 
 func (v *visit) visitLoose(l *looseRef, root bool) error {
 	r := Ref{Name: []byte(l.name), Source: Loose, Pos: l.pos, PeelPos: l.pos, Root: root}

@@ -25,6 +25,9 @@ func (v *visit) tables() error {
 		return err
 	}
 	if whole {
+		if err := v.inOrder(s.tables); err != nil {
+			return err
+		}
 		if err := v.records(s.tables); err != nil {
 			return err
 		}
@@ -33,6 +36,11 @@ func (v *visit) tables() error {
 		return v.deep(s, whole)
 	}
 	return nil
+}
+
+// inOrder judges the tables of a stack by their headers: in another order they serve other values.
+func (v *visit) inOrder(tables []*reftable.Table) error {
+	return reftable.CheckStack(tables, v.repo.Format, v.report)
 }
 
 func (v *visit) records(tables []*reftable.Table) error {
@@ -51,6 +59,9 @@ func (v *visit) records(tables []*reftable.Table) error {
 	if errors.Is(err, reftable.ErrDamaged) {
 		return nil // each fault has been told
 	}
+	if err == nil && len(tables) > 0 && !w.head {
+		v.sum.unread(v.place.label("reftable/tables.list") + " leads to no HEAD, which every stack begins with: a table has fallen out of it")
+	}
 	return err
 }
 
@@ -64,12 +75,11 @@ func (v *visit) deep(s *stack, whole bool) error {
 			return err
 		}
 	}
-	if err := reftable.CheckStack(s.tables, v.repo.Format, v.report); err != nil {
-		return err
-	}
 	var listed []string
 	if whole {
 		listed = s.names
+	} else if err := v.inOrder(s.tables); err != nil {
+		return err
 	}
 	return v.leftovers(listed)
 }
@@ -93,6 +103,7 @@ type tableVisit struct {
 	name   []byte
 	ref    Ref
 	n      int
+	head   bool // HEAD was met
 }
 
 // read gives the records of all tables, merged: of those for one name, the newest table's is served.
@@ -137,6 +148,7 @@ func (w *tableVisit) record(m *reftable.Merged) error {
 		}
 	}
 	if first.Type != reftable.Deletion {
+		w.head = w.head || string(first.Name) == "HEAD"
 		if err := w.served(first, below); err != nil {
 			return err
 		}
