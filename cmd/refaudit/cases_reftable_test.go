@@ -97,6 +97,28 @@ func TestC26AnUnreadableTableLooksLikeNoRefs(t *testing.T) {
 		os.Remove(l.File(name))
 		restore()
 		l.sees(0)
+
+		// A line of the list is gone, or has moved: what is served is whole, and another.
+		l.Git("tag", "-f", "-a", "-m", "anew", "v1", l.B)
+		two := strings.SplitAfter(string(l.ReadFile("reftable/tables.list")), "\n")
+		if len(two) != 3 {
+			t.Fatalf("%q", two)
+		}
+		l.sees(0)
+		l.WriteFile("reftable/tables.list", []byte(two[1]+two[0]))
+		l.sees(1, "reftableUpdateIndex", "reftableOrder refs/tags/v1")
+		l.refuses(1)
+		l.WriteFile("reftable/tables.list", []byte(two[1]))
+		if out := l.run("scan"); out.code != 3 || !strings.Contains(out.out, "leads to no HEAD") {
+			t.Errorf("the oldest table is not listed: %d %s", out.code, out.out)
+		}
+		l.refuses(3)
+		old := time.Now().Add(-time.Hour)
+		for _, line := range two[:2] {
+			os.Chtimes(l.File("reftable/"+strings.TrimSpace(line)), old, old)
+		}
+		l.WriteFile("reftable/tables.list", []byte(two[0])) // as after a crash
+		l.seesAt([]string{"--level=deep"}, 0, "reftableOrphanTable")
 	})
 }
 
@@ -209,16 +231,7 @@ func TestC28BlocksThatLie(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, r := range recs {
-				ref := reftable.Ref{Name: []byte(r.ref), Type: reftable.Direct, Value: l.raw(r.id), UpdateIndex: 1}
-				if r.peel != "" {
-					ref.Type, ref.Peel = reftable.Peeled, l.raw(r.peel)
-				}
-				if err := w.AddRef(&ref); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := w.Close(); err != nil {
+			if err := l.writeRecords(w, recs); err != nil {
 				t.Fatal(err)
 			}
 			l.WriteFile(name, b.Bytes())
@@ -586,6 +599,18 @@ func TestC37TheRefsAreNotWhereYouLook(t *testing.T) {
 		l.sees(0)
 		if got := served(t, l.Repo, l.Program); got["refs/tags/v2"].String() != l.B {
 			t.Errorf("git serves %v", got)
+		}
+
+		// The word for it is lost: the stub that git leaves behind is no store.
+		if l.Format == oid.SHA1 {
+			l.Git("config", "--unset", "extensions.refStorage")
+			if out := l.run("scan"); out.code != 7 || !strings.Contains(out.out, "kept elsewhere") {
+				t.Errorf("refStorage is lost: %d %s", out.code, out.out)
+			}
+			if u := l.figures(7); u["reachable"] != nil {
+				t.Errorf("%v", u)
+			}
+			config(uri)
 		}
 
 		// The environment wins.

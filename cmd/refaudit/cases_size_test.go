@@ -224,6 +224,11 @@ func TestC48ThePoolsRefsCanNotBeRead(t *testing.T) {
 			}
 			unknown("only an object folder", nil)
 			restore()
+			if o.RefFormat == gittest.Reftable {
+				pool.WriteFile("config", nil)
+				unknown("a stub of which the configuration is lost", nil)
+				restore()
+			}
 			pool.put(append(pool.records(), rec{"refs/heads/gone", pool.missing(), ""})...)
 			unknown("a ref whose object is gone", nil)
 			restore()

@@ -117,16 +117,9 @@ func (l *lab) putTable(recs []rec) (name string) {
 	var b bytes.Buffer
 	w, err := reftable.NewWriter(&b, reftable.Options{Format: l.Format, Min: 1, Max: 1})
 	if err == nil {
-		err = w.AddRef(&reftable.Ref{Name: []byte("HEAD"), Type: reftable.Symref, Target: []byte("refs/heads/main"), UpdateIndex: 1})
+		err = l.writeRecords(w, recs)
 	}
-	for _, r := range sorted(recs) {
-		ref := reftable.Ref{Name: []byte(r.ref), Type: reftable.Direct, Value: l.raw(r.id), UpdateIndex: 1}
-		if r.peel != "" {
-			ref.Type, ref.Peel = reftable.Peeled, l.raw(r.peel)
-		}
-		err = errors.Join(err, w.AddRef(&ref))
-	}
-	if err := errors.Join(err, w.Close()); err != nil {
+	if err != nil {
 		l.t.Fatal(err)
 	}
 	for _, path := range l.Tables() {
@@ -136,6 +129,19 @@ func (l *lab) putTable(recs []rec) (name string) {
 	l.WriteFile(name, b.Bytes())
 	l.WriteFile("reftable/tables.list", []byte(strings.TrimPrefix(name, "reftable/")+"\n"))
 	return name
+}
+
+// writeRecords writes a table of HEAD and records.
+func (l *lab) writeRecords(w *reftable.Writer, recs []rec) error {
+	err := w.AddRef(&reftable.Ref{Name: []byte("HEAD"), Type: reftable.Symref, Target: []byte("refs/heads/main"), UpdateIndex: 1})
+	for _, r := range sorted(recs) {
+		ref := reftable.Ref{Name: []byte(r.ref), Type: reftable.Direct, Value: l.raw(r.id), UpdateIndex: 1}
+		if r.peel != "" {
+			ref.Type, ref.Peel = reftable.Peeled, l.raw(r.peel)
+		}
+		err = errors.Join(err, w.AddRef(&ref))
+	}
+	return errors.Join(err, w.Close())
 }
 
 // raw is an id's bytes. The zero id is one too here.
