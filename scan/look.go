@@ -12,6 +12,7 @@ import (
 	"refaudit/finding"
 	"refaudit/internal/refstore"
 	"refaudit/oid"
+	"refaudit/packed"
 	"refaudit/peel"
 )
 
@@ -39,6 +40,8 @@ type look struct {
 	// troubled: files of the object database were found damaged as they were used; the next look is
 	// to use them too.
 	troubled bool
+	// lostBytes: packed-refs has lost refs, and no repair touches it.
+	lostBytes bool
 }
 
 // lookOnce looks at the whole repository, or again at what the look before has seen. Findings
@@ -123,6 +126,7 @@ func (l *look) stores(ctx context.Context, report func(finding.Finding) error, e
 	o := refstore.Options{Hidden: l.level == Deep, Deep: l.level == Deep, Objects: l.level > Quick, Severity: l.policy.Severity, Now: l.now}
 	sum, err := l.target.Refs.Visit(ctx, o, report, each)
 	l.refs = sum.Refs
+	l.lostBytes = sum.Packed != nil && sum.Packed.LostBytes
 	l.notRead = append(l.notRead, sum.Unread...)
 	return err
 }
@@ -149,6 +153,9 @@ func (l *look) unread(reason string) {
 
 // report takes a finding that a look has made.
 func (l *look) report(f *finding.Finding) error {
+	if l.before != nil && l.before.lostBytes && strings.HasSuffix(f.File, packed.FileName) {
+		f.Fixable = false
+	}
 	if !l.policy.Apply(f) {
 		return nil
 	}

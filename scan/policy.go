@@ -48,6 +48,9 @@ func newPolicy(r *repo.Repo, keys [2]string, strict bool, now time.Time) (*Polic
 			return nil, err
 		}
 	}
+	if err := p.unknownKeys(r.Config); err != nil {
+		return nil, err
+	}
 	path, text, err := listFile(r, keys[1]+"skipList")
 	if err == nil && path != "" {
 		p.objects, err = parseObjectList(path, text)
@@ -63,6 +66,27 @@ func newPolicy(r *repo.Repo, keys [2]string, strict bool, now time.Time) (*Polic
 		return nil, fmt.Errorf("refaudit.skipList: %w", err)
 	}
 	return p, nil
+}
+
+// unknownKeys tells of settings that nothing reads: a misspelt id would be followed by nobody.
+func (p *Policy) unknownKeys(c *repo.Config) error {
+	return c.Section("refaudit", func(subsection, name string, v repo.Value) error {
+		if _, known := finding.ParseID(name); !known && subsection == "" && name != "skiplist" {
+			p.Notices = append(p.Notices, fmt.Sprintf("%s (%s) is no setting: there is no such message id", v.Key, v.Origin))
+		}
+		return nil
+	})
+}
+
+// CheckSettings judges the severities of an audit in a configuration that holds for all repositories.
+func CheckSettings(c *repo.Config) error {
+	p := &Policy{severity: map[finding.ID]finding.Severity{}, fixed: map[finding.ID]bool{}}
+	for i := range finding.Catalog {
+		if err := p.configure(c, auditKeys, &finding.Catalog[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // maxListSize bounds a skip list.

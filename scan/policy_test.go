@@ -144,3 +144,13 @@ func TestASkipListCoversWhatItNames(t *testing.T) {
 		}
 	}
 }
+
+func TestAMisspeltIDIsToldOf(t *testing.T) {
+	p, err := scan.NewPolicy(configured(t, "[refaudit]\npeelMismatsch = ignore\nskipList = \npeelMissing = info\n[refaudit \"hook\"]\ntimeout = 5s\n"), false, time.Now())
+	if err == nil && (len(p.Notices) != 1 || !strings.Contains(p.Notices[0], "peelmismatsch")) {
+		t.Errorf("%q", p.Notices)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -116,6 +116,14 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+func TestASettingForAllThatCannotBeFollowedEndsTheRun(t *testing.T) {
+	clean, _ := gittest.Clean(t, gittest.Options{})
+	vars := map[string]string{"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "refaudit.peelMismatch", "GIT_CONFIG_VALUE_0": "loud"}
+	if r := command(t, nil, vars, "scan", clean.Path); r.code != 129 || r.out != "" || !strings.Contains(r.err, "peelmismatch") {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestOneBadRepositoryStopsNobody(t *testing.T) {
 	root := t.TempDir()
 	gittest.InitAt(t, gittest.Options{}, filepath.Join(root, "a", "one.git"))

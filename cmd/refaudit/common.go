@@ -13,7 +13,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"refaudit/finding"
+	"refaudit/repo"
 	"refaudit/reports"
+	"refaudit/scan"
 )
 
 // output is how results are written: flags that every command with a report takes.
@@ -55,7 +57,7 @@ func (o *output) check() error {
 
 // open makes the report. What it returns second publishes the file of -o, and must be called.
 func (o *output) open(e env) (reports.Report, func() error, error) {
-	if err := o.check(); err != nil {
+	if err := errors.Join(o.check(), e.checkConfig()); err != nil {
 		return nil, nil, err
 	}
 	no, set := e.getenv("NO_COLOR")
@@ -83,6 +85,18 @@ func (o *output) open(e env) (reports.Report, func() error, error) {
 		return nil, nil, &usageError{err}
 	}
 	return &flushing{Report: r, b: b, metrics: o.metrics, now: e.now}, func() error { return errors.Join(b.flush(), done()) }, nil
+}
+
+// checkConfig judges the settings that hold for all repositories, before any of them is read.
+func (e *env) checkConfig() error {
+	c, err := repo.UserConfig(repo.Options{Env: e.getenv, Cwd: e.dir})
+	if err == nil {
+		err = scan.CheckSettings(c)
+	}
+	if err != nil {
+		return &usageError{err}
+	}
+	return nil
 }
 
 // buffer gathers what is written; flushing empties it after each repository. It is safe for concurrent use.
