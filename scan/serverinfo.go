@@ -228,7 +228,7 @@ func (s *serverInfo) judgeBatch(ctx context.Context) error {
 			cached = e.peel.Bytes()
 		}
 		if !s.look.judge.Right(h, cached) {
-			if err := s.wrong(e, h); err != nil {
+			if err := s.wrong(ctx, e, h); err != nil {
 				return err
 			}
 		}
@@ -237,9 +237,12 @@ func (s *serverInfo) judgeBatch(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// wrong tells of one peel.
-func (s *serverInfo) wrong(e *infoLine, h peel.Handle) error {
+// wrong tells of one peel. Where the tag is corrupt only because an object of its chain is lost, that is all there is to say.
+func (s *serverInfo) wrong(ctx context.Context, e *infoLine, h peel.Handle) error {
 	v := s.look.judge.Verdict(h)
+	if err := s.confirm(ctx, &v, e.id); err != nil {
+		return err
+	}
 	f := finding.New(finding.ServerInfoPeel, finding.Pos{File: serverInfoFile, Line: e.line, Offset: e.off, Length: e.width, Placed: true}, "")
 	f.Ref, f.OID, f.Cached, f.Expected = finding.RefName(s.nameOf(e)), e.id, e.peel, v.Peel
 	switch {
@@ -249,7 +252,7 @@ func (s *serverInfo) wrong(e *infoLine, h peel.Handle) error {
 		f.Message = fmt.Sprintf("info/refs gives %v as its peel; it peels to %v", e.peel, v.Peel)
 	case v.State == peel.NotTag && !e.peel.IsZero():
 		f.Message = fmt.Sprintf("info/refs gives %v as its peel, and its object is a %v, no tag", e.peel, v.Kind)
-	case v.State == peel.Corrupt && !e.peel.IsZero():
+	case v.State == peel.Corrupt && v.Fault.Why == peel.TypeMismatch && !e.peel.IsZero():
 		f.Message = fmt.Sprintf("info/refs gives %v as its peel, and it is a corrupt tag: %s", e.peel, v.Fault.String())
 	default:
 		return nil
