@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -82,7 +81,7 @@ func runSize(ctx context.Context, e env, o sizeOptions) error {
 	if err := report.Start(&reports.Start{Command: "size", Version: versionString(), Time: e.now()}); err != nil {
 		return err
 	}
-	err = s.all(ctx, &o.targets, o.jobs)
+	err = inOrder(ctx, e, &o.targets, o.jobs, func(ctx context.Context, one target, _ <-chan struct{}) *sized { return s.one(ctx, one) }, s.finish)
 	err = errors.Join(err, s.session.Close())
 	return s.end(ctx, err, publish)
 }
@@ -96,7 +95,6 @@ type sizing struct {
 	strict  bool
 	session *usage.Session
 	options usage.Options
-	failed  error // of writing results: ends the run
 }
 
 // sized is what came of one repository.
@@ -107,41 +105,6 @@ type sized struct {
 	notices  []string
 	err      error
 	took     time.Duration
-}
-
-// all measures the targets, jobs at a time. Results come out in the order of the targets.
-func (s *sizing) all(ctx context.Context, t *targets, jobs int) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	slots := make(chan struct{}, jobs)
-	turn := make(chan struct{})
-	close(turn)
-	var wg sync.WaitGroup
-	err := t.each(ctx, s.env, func(one target) error {
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		mine, next := turn, make(chan struct{})
-		turn = next
-		wg.Go(func() {
-			r := s.one(ctx, one)
-			<-slots
-			<-mine
-			if err := s.finish(r); err != nil {
-				s.failed = err
-				cancel(err)
-			}
-			close(next)
-		})
-		return nil
-	})
-	wg.Wait()
-	if s.failed != nil {
-		return s.failed
-	}
-	return err
 }
 
 // one measures a repository.
@@ -245,29 +208,11 @@ func unknownOf(u *usage.Usage) string {
 
 // end writes the summary, also of a run that was cut short, and gives the exit code as an error.
 func (s *sizing) end(ctx context.Context, err error, publish func() error) error {
-	if s.failed != nil {
-		return errors.Join(s.failed, publish())
-	}
 	t := &s.tally.sum
-	looked := t.Repositories[reports.Clean] + t.Repositories[reports.Found] + t.Repositories[reports.Incomplete]
-	code := verdict(s.tally.atLeast(s.failOn), t.Repositories[reports.Incomplete] > 0 || looked == 0)
-	var sig *signalError
-	var mistake *usageError
-	switch {
-	case errors.As(context.Cause(ctx), &sig):
-		code, t.Signal = sig.code(), sig.sig.String()
-	case errors.As(err, &mistake):
-		code = exitUsage
-		fmt.Fprintf(s.env.stderr, "refaudit: %s\n", reports.Escape(err.Error()))
-	case err != nil:
-		code = verdict(s.tally.atLeast(s.failOn), true)
-		fmt.Fprintf(s.env.stderr, "refaudit: %s\n", reports.Escape(err.Error()))
-	case looked == 0:
-		fmt.Fprintln(s.env.stderr, "refaudit: no repository was found")
-	}
-	t.Exit, t.Duration = code, s.env.now().Sub(s.tally.start)
+	t.Exit = s.env.conclude(ctx, err, t, func(incomplete bool) int { return verdict(s.tally.atLeast(s.failOn), incomplete) })
+	t.Duration = s.env.now().Sub(s.tally.start)
 	if err := errors.Join(s.report.Summary(t), publish()); err != nil {
 		return err
 	}
-	return exitWith(code)
+	return exitWith(t.Exit)
 }
