@@ -3,6 +3,7 @@ package scan
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,8 @@ type serverInfo struct {
 	seed    maphash.Seed
 	seen    []uint64        // a hash of name and value of each ref that is served, as they came
 	next    int             // of seen: the one that the next line is likely to be about
-	sorted  []uint64        // seen in order, once it is needed
+	passed  int             // how many of seen were passed over on the way
+	sorted  []place         // seen in order of the hashes, once it is needed
 	symrefs map[string]bool // the file has the values that they lead to
 
 	file    io.Reader
@@ -45,6 +47,12 @@ type serverInfo struct {
 	matched int  // lines that say what a ref says
 	stale   bool // some line doesn't
 	bad     bool // a line was told of that makes no sense
+}
+
+// place is where in seen a hash is.
+type place struct {
+	hash uint64
+	at   int
 }
 
 // infoLine is a ref and its peel, as the file has them.
@@ -172,21 +180,33 @@ func (s *serverInfo) take(ctx context.Context, text []byte, n int, offset int64)
 	return nil
 }
 
-// lookAhead is how many refs that the file lacks are passed over at a time.
-const lookAhead = 8
+// passOver is how many times all refs may be passed over, looking for those that the file has.
+const passOver = 4
 
-// isSo tells whether a line says what a ref says. Both are nearly always in the same order.
+// isSo tells whether a line says what a ref says. Both are nearly always in the same order: refs that
+// the file lacks are passed over, and only where that was done too often is another way taken.
 func (s *serverInfo) isSo(h uint64) bool {
-	for i := s.next; i < len(s.seen) && i < s.next+lookAhead; i++ {
-		if s.seen[i] == h {
-			s.next = i + 1
-			return true
+	if s.passed <= passOver*len(s.seen) {
+		for i := s.next; i < len(s.seen); i++ {
+			if s.seen[i] == h {
+				s.passed += i - s.next
+				s.next = i + 1
+				return true
+			}
 		}
+		s.passed += len(s.seen) - s.next
 	}
 	if len(s.sorted) != len(s.seen) {
-		s.sorted = slices.Sorted(slices.Values(s.seen))
+		s.sorted = make([]place, len(s.seen))
+		for i, h := range s.seen {
+			s.sorted[i] = place{h, i}
+		}
+		slices.SortFunc(s.sorted, func(a, b place) int { return cmp.Compare(a.hash, b.hash) })
 	}
-	_, same := slices.BinarySearch(s.sorted, h)
+	i, same := slices.BinarySearchFunc(s.sorted, h, func(p place, h uint64) int { return cmp.Compare(p.hash, h) })
+	if same {
+		s.next = s.sorted[i].at + 1
+	}
 	return same
 }
 
