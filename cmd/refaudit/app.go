@@ -67,6 +67,7 @@ func newApp(e env) *cli.App {
 			explainCommand(e),
 			guardCommand(e),
 			fingerprintCommand(e),
+			nagiosCommand(e),
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {

@@ -107,7 +107,8 @@ type scanning struct {
 	strict  bool
 	options scan.Options
 	whole   *whole
-	failed  error // of writing results: ends the run
+	each    func(*reports.Repository) // is told how each audit ended, one after the other; nil: nobody is
+	failed  error                     // of writing results: ends the run
 }
 
 // all audits the targets, jobs at a time. Results come out in the order of the targets, each
@@ -300,6 +301,9 @@ func (s *scanning) finish(r *result) error {
 		fmt.Fprintf(s.env.stderr, "refaudit: %s\n", reports.Escape(r.err.Error()))
 	}
 	err = errors.Join(err, s.report.Repository(&r.repo))
+	if s.each != nil {
+		s.each(&r.repo)
+	}
 	t := &s.tally.sum
 	for k, n := range r.res.Severities {
 		t.Severities[k] += n
@@ -351,7 +355,7 @@ func (s *scanning) end(ctx context.Context, err error, publish func() error) err
 		}
 	}
 	t.Exit, t.Duration = code, s.env.now().Sub(s.tally.start)
-	if err := errors.Join(s.report.Summary(t), publish()); err != nil {
+	if err := errors.Join(s.report.Summary(t), publish(), s.whole.ended(t)); err != nil {
 		return err
 	}
 	return exitWith(code)

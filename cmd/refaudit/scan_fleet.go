@@ -19,6 +19,7 @@ import (
 	"refaudit/finding"
 	"refaudit/internal/fleet"
 	"refaudit/internal/gitconfig"
+	"refaudit/internal/state"
 	"refaudit/internal/vfs"
 	"refaudit/reports"
 	"refaudit/scan"
@@ -75,6 +76,7 @@ type whole struct {
 	least    finding.Severity
 	subset   fleet.Subset
 	memory   *fleet.Memory // nil: nothing is remembered
+	folder   *state.Folder // where
 	stamper  *fleet.Stamper
 	rules    string // what has a say in all audits
 	baseline *fleet.Baseline
@@ -125,7 +127,7 @@ func (o *fleetOptions) open(ctx context.Context, e env, level scan.Level, least 
 		return nil, err
 	}
 	if o.remembers() {
-		w.memory, w.stamper = fleet.NewMemory(folder, e.now), fleet.NewStamper(e.now)
+		w.folder, w.memory, w.stamper = folder, fleet.NewMemory(folder, e.now), fleet.NewStamper(e.now)
 	}
 	if err := o.wait(ctx); err != nil {
 		return nil, err
@@ -386,6 +388,14 @@ func (w *whole) end(report reports.Report, cut bool) (err error) {
 		err = errors.Join(err, w.held.Release())
 	}
 	return err
+}
+
+// ended notes how the run has ended.
+func (w *whole) ended(sum *reports.Summary) error {
+	if w.folder == nil || sum.Exit == exitUsage {
+		return nil
+	}
+	return fleet.SaveRun(w.folder, fleet.Run{End: w.env.now().UTC(), Exit: sum.Exit, Signal: sum.Signal, Stopped: sum.Stopped})
 }
 
 func (w *whole) saveBaseline() error {

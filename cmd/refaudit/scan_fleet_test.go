@@ -392,3 +392,10 @@ func TestAnAuditThatHangsIsLeftBehind(t *testing.T) {
 		t.Errorf("%+v %v", a, err)
 	}
 }
+
+// cancelled is a context that a signal has ended.
+func cancelled(sig syscall.Signal) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(&signalError{sig})
+	return ctx, func() { cancel(nil) }
+}

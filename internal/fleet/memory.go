@@ -139,6 +139,30 @@ func (m *Memory) readShard(n byte) (map[string]Audit, error) {
 	return all, nil
 }
 
+// All gives the last audits of all repositories that are known, in no order. The error is of what can't be read, or
+// of each.
+func (m *Memory) All(each func(*Audit) error) error {
+	var errs []error
+	for n := range byte(shardCount) {
+		m.mu.Lock()
+		s, err := m.shard(n)
+		m.mu.Unlock()
+		if err == nil {
+			err = s.damaged
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for _, a := range s.read {
+			if err := each(&a); err != nil {
+				return err
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Note takes what an audit gave.
 func (m *Memory) Note(a Audit) error {
 	m.mu.Lock()
