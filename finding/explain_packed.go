@@ -63,9 +63,10 @@ var explainPacked = map[ID]Explanation{
 		Mend:  "stop gc, and replace the link by a copy of the folder: cp -a",
 	},
 	WorktreeHeadMissing: {
-		Means: "The HEAD of a linked worktree names an object that is not there.",
+		Means: "The HEAD of a linked worktree names an object that is not there, or the worktree has no HEAD at all.",
 		Comes: "The worktree's folder was deleted without `git worktree remove`, and its commit was pruned.",
-		Seen:  "`git rev-list --all`, gc and fsck of the whole repository fail with 'bad object worktrees/…/HEAD'. Clones and listing are not affected.",
+		Seen: "`git rev-list --all`, gc and fsck of the whole repository fail with 'bad object worktrees/…/HEAD'. Clones and listing are not affected. " +
+			"Without a HEAD no git says anything, and gc deletes the commit that it stood at.",
 		Fix:   "Leaves it. `refaudit size --ignore-dead-worktrees` leaves its HEAD out.",
 		Short: "gc and rev-list --all fail with 'bad object worktrees/…/HEAD'",
 		Mend:  "git -C REPO worktree prune   (where its folder is gone), else check something out in the worktree",

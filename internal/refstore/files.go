@@ -31,6 +31,9 @@ func (v *visit) files() error {
 	if v.place.main && v.head == elsewhere {
 		v.sum.unread(v.place.label("HEAD") + " says that the refs are kept elsewhere, in a reftable or another folder, and the configuration doesn't say where: extensions.refStorage was lost")
 	}
+	if err := v.headless(); err != nil {
+		return err
+	}
 	if err := v.sharedRefs(); err != nil {
 		return err
 	}
@@ -54,6 +57,16 @@ func (v *visit) files() error {
 		return v.leftovers(nil)
 	}
 	return nil
+}
+
+// headless tells of a linked worktree without a HEAD, which is sound only while git makes it.
+func (v *visit) headless() error {
+	if v.place.main || v.headSeen || v.place.fresh {
+		return nil
+	}
+	f := finding.New(finding.WorktreeHeadMissing, finding.Pos{File: v.place.label("HEAD")}, "the worktree has no HEAD: git says nothing of it, and gc may delete the commit that it stood at")
+	f.Ref = finding.RefName(v.place.prefix + "HEAD")
+	return v.report(f)
 }
 
 // elsewhere is what git writes into HEAD where the refs are not.
@@ -90,7 +103,7 @@ func (v *visit) rootRefs() error {
 			return err
 		}
 		if ok && e.Name() == "HEAD" {
-			v.head = l.value.Target
+			v.headSeen, v.head = true, l.value.Target
 			if err := v.visitLoose(&l, true); err != nil {
 				return err
 			}

@@ -78,6 +78,7 @@ type place struct {
 	prefix string // of names of refs and of files: "" or "worktrees/<id>/"
 	base   string // of files outside the repository: their folder
 	main   bool
+	fresh  bool // git is making the worktree
 }
 
 // Open finds the stores. It reads none of them.
@@ -97,7 +98,7 @@ func Open(r *repo.Repo) (*Stores, error) {
 		if w.Main() {
 			continue
 		}
-		p := &place{dir: w.RefDir, prefix: "worktrees/" + w.ID + "/"}
+		p := &place{dir: w.RefDir, prefix: "worktrees/" + w.ID + "/", fresh: w.LockReason == "initializing"}
 		if r.Refs.Payload {
 			p.base = w.RefDir
 		}
@@ -151,7 +152,8 @@ type visit struct {
 	report func(finding.Finding) error
 	each   func(*Ref) error
 
-	head finding.RefName // what HEAD leads to, of files
+	head     finding.RefName // what HEAD leads to, of files
+	headSeen bool
 }
 
 func (v *visit) run() error {

@@ -75,7 +75,7 @@ func (v *visit) readList() (names []string, whole bool, err error) {
 			return nil, false, err
 		}
 	}
-	if len(names) == 0 && len(corrupt) == 0 && v.place.main { // even a new repository has its HEAD in a table
+	if len(names) == 0 && len(corrupt) == 0 && !v.place.fresh { // even what is new has its HEAD in a table
 		return nil, false, v.lostList(label, "names no table")
 	}
 	return names, len(corrupt) == 0, nil
