@@ -319,6 +319,22 @@ func TestC45ADeadWorktree(t *testing.T) {
 			t.Fatal(res)
 		}
 		l.sees(0)
+		if l.RefFormat == gittest.Files { // git says nothing of a worktree without a HEAD
+			head := l.ReadFile("worktrees/wt3/HEAD")
+			os.Remove(l.File("worktrees/wt3/HEAD"))
+			l.says(l.sees(1, "worktreeHeadMissing worktrees/wt3/HEAD")["worktreeHeadMissing worktrees/wt3/HEAD"], "has no HEAD")
+			l.WriteFile("worktrees/wt3/locked", []byte("initializing\n")) // as while git makes it
+			l.sees(0)
+			os.Remove(l.File("worktrees/wt3/locked"))
+			l.WriteFile("worktrees/wt3/HEAD", head)
+		} else {
+			list := l.ReadFile("worktrees/wt3/reftable/tables.list")
+			l.WriteFile("worktrees/wt3/reftable/tables.list", nil)
+			if out := l.run("scan"); out.code != 7 || !strings.Contains(out.out, "worktrees/wt3/reftable/tables.list names no table") {
+				t.Errorf("an empty list: %d %s", out.code, out.out)
+			}
+			l.WriteFile("worktrees/wt3/reftable/tables.list", list)
+		}
 		l.RemoveLoose(gone)
 		f := l.sees(1, "worktreeHeadMissing worktrees/wt3/HEAD")["worktreeHeadMissing worktrees/wt3/HEAD"]
 		l.says(f, "wt3", gone)
