@@ -1,6 +1,8 @@
 package usage
 
 import (
+	"bytes"
+	"encoding/binary"
 	"slices"
 
 	"refaudit/oid"
@@ -8,18 +10,18 @@ import (
 
 // batch is ids that a worker has met and not looked up yet. They are looked up together, in the
 // order of their first bits, so that each part of an index is in the processor's caches when it is
-// searched.
+// searched, and an id that was met often is looked up once.
 type batch struct {
 	ids   []byte
 	from  []uint32
 	tree  []bool
-	order []uint32
-	start [1<<batchBits + 1]uint32
+	items [2][]uint64 // to sort in: the first bits of an id, and its place above
 }
 
 const (
 	batchMost = 1 << 17
-	batchBits = 11
+	batchBits = 22 // of an id that are sorted by, in two steps
+	partBits  = 11
 )
 
 // note puts an id that a tree or commit names into the batch.
@@ -40,16 +42,23 @@ func (k *worker) lookUp() {
 	for _, s := range k.sp.stores {
 		s.expect(len(b.from))
 	}
-	order := b.sorted(size)
-	last := -1
-	for _, i := range order {
-		if h := b.bucket(int(i), size); h != last {
-			last = h
-			k.sp.warm(h, batchBits, len(order)>>batchBits)
+	items := b.sorted(size)
+	var last []byte
+	lastTree, part := false, -1
+	for _, item := range items {
+		if p := int(item >> (32 + batchBits - partBits)); p != part {
+			part = p
+			k.sp.warm(p, partBits, len(items)>>partBits)
 		}
-		id := oid.FromBytes(k.sp.format, b.ids[int(i)*size:])
+		i := int(uint32(item))
+		raw, tree := b.ids[i*size:(i+1)*size], b.tree[i]
+		if tree == lastTree && bytes.Equal(raw, last) {
+			continue
+		}
+		last, lastTree = raw, tree
+		id := oid.FromBytes(k.sp.format, raw)
 		kind := oid.Blob
-		if b.tree[i] {
+		if tree {
 			kind = oid.Tree
 		}
 		if v, ok := k.sp.find(&id); ok {
@@ -61,37 +70,40 @@ func (k *worker) lookUp() {
 	b.ids, b.from, b.tree = b.ids[:0], b.from[:0], b.tree[:0]
 }
 
-// bucket is the first bits of an id.
-func (b *batch) bucket(i, size int) int {
-	return (int(b.ids[i*size])<<8 | int(b.ids[i*size+1])) >> (16 - batchBits)
-}
-
-// sorted are the places of ids in the order of their first bits.
-func (b *batch) sorted(size int) []uint32 {
+// sorted are the places of ids, in the lower halves, in the order of their first bits, which are above.
+func (b *batch) sorted(size int) []uint64 {
 	n := len(b.from)
-	if cap(b.order) < n {
-		b.order = make([]uint32, n, max(n, batchMost/8))
-	}
-	order := b.order[:n]
-	if n < 64 {
-		for i := range order {
-			order[i] = uint32(i)
+	for i := range b.items {
+		if cap(b.items[i]) < n {
+			b.items[i] = make([]uint64, n, max(n, batchMost/8))
 		}
-		return order
 	}
-	clear(b.start[:])
-	for i := range n {
-		b.start[b.bucket(i, size)+1]++
+	items, other := b.items[0][:n], b.items[1][:n]
+	for i := range items {
+		items[i] = uint64(binary.BigEndian.Uint32(b.ids[i*size:])>>(32-batchBits))<<32 | uint64(i)
 	}
-	for i := range len(b.start) - 1 {
-		b.start[i+1] += b.start[i]
+	if n < 256 {
+		slices.Sort(items)
+		return items
 	}
-	for i := range n {
-		at := &b.start[b.bucket(i, size)]
-		order[*at] = uint32(i)
-		*at++
+	for shift := 32; shift < 32+batchBits; shift += partBits {
+		var count [1 << partBits]uint32
+		for _, item := range items {
+			count[item>>shift&(1<<partBits-1)]++
+		}
+		at := uint32(0)
+		for i, n := range count {
+			count[i] = at
+			at += n
+		}
+		for _, item := range items {
+			digit := item >> shift & (1<<partBits - 1)
+			other[count[digit]] = item
+			count[digit]++
+		}
+		items, other = other, items
 	}
-	return order
+	return items
 }
 
 // sortNumbers sorts numbers; the result may be in the same place or another.

@@ -16,8 +16,37 @@ import (
 // graph is a commit-graph that a walk uses.
 type graph struct {
 	*commitgraph.Graph
-	seen  bitmap.Set
-	trees []uint32 // commits whose root trees are still to be looked up
+	seen    bitmap.Set
+	trees   []uint32 // commits whose root trees are still to be looked up
+	finds   int
+	numbers []uint32 // of each place, none if it is nowhere; nil until many were asked for
+}
+
+// number is the number of a commit; false if it is nowhere. Places are in the order of ids, so all of
+// them are found in little more time than a part of them here and there.
+func (g *graph) number(sp *space, pos uint32) (uint32, bool) {
+	if g.numbers == nil {
+		if g.finds++; g.finds*4 < g.Len() {
+			return g.find(sp, pos)
+		}
+		for _, s := range sp.stores {
+			s.expect(g.Len())
+		}
+		g.numbers = make([]uint32, g.Len())
+		for i := range g.numbers {
+			v, ok := g.find(sp, uint32(i))
+			if !ok {
+				v = none
+			}
+			g.numbers[i] = v
+		}
+	}
+	return g.numbers[pos], g.numbers[pos] != none
+}
+
+func (g *graph) find(sp *space, pos uint32) (uint32, bool) {
+	id := oid.FromBytes(sp.format, g.ID(pos))
+	return sp.find(&id)
 }
 
 // commitAt is a commit to be visited: a number, or a place in a graph.
@@ -100,10 +129,9 @@ func (c *commitWalk) visit(at commitAt) error {
 			return nil
 		}
 		g.seen.Add(at.at)
-		id := oid.FromBytes(c.sp.format, g.ID(at.at))
 		var ok bool
-		if v, ok = c.sp.find(&id); !ok {
-			c.absent = append(c.absent, missing{id, at.from})
+		if v, ok = g.number(c.sp, at.at); !ok {
+			c.absent = append(c.absent, missing{oid.FromBytes(c.sp.format, g.ID(at.at)), at.from})
 			return nil
 		}
 	}
@@ -235,17 +263,14 @@ func (r *reader) commit(v uint32, into *commit, buf []byte) error {
 			return nil
 		}
 	}
-	kind, all, _, _, err2 := r.object(v)
-	if err2 != nil {
-		kind, all, _, _, err2 = r.elsewhere(v, err2)
+	o, err := r.read(v)
+	if err != nil {
+		return err
 	}
-	if err2 != nil {
-		return err2
+	if o.kind != oid.Commit {
+		return fmt.Errorf("object %v is a %v, not a commit", r.sp.id(v), o.kind)
 	}
-	if kind != oid.Commit {
-		return fmt.Errorf("object %v is a %v, not a commit", r.sp.id(v), kind)
-	}
-	if _, err = into.parse(all, r.sp.format); err != nil {
+	if _, err = into.parse(o.data, r.sp.format); err != nil {
 		return fmt.Errorf("object %v: %w", r.sp.id(v), err)
 	}
 	return nil

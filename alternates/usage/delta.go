@@ -25,21 +25,23 @@ func deltaSizes(delta []byte) (base, result uint64, code []byte, err error) {
 	return base, result, delta[n+m:], nil
 }
 
-// applyDelta makes dst from base. Specification: gitformat-pack in git.
-func applyDelta(dst, base, code []byte) error {
+// applyDelta makes dst from base. It tells how many bytes at the beginning and at the end are the base's,
+// which don't overlap in either. Specification: gitformat-pack in git.
+func applyDelta(dst, base, code []byte) (prefix, suffix int, err error) {
 	out := 0
 	for len(code) > 0 {
+		suffix = 0
 		op := code[0]
 		code = code[1:]
 		if op&0x80 == 0 {
 			n := int(op)
 			switch {
 			case n == 0:
-				return errDeltaOp
+				return 0, 0, errDeltaOp
 			case n > len(code):
-				return errDeltaShort
+				return 0, 0, errDeltaShort
 			case n > len(dst)-out:
-				return errDeltaSize
+				return 0, 0, errDeltaSize
 			}
 			copy(dst[out:], code[:n])
 			out, code = out+n, code[n:]
@@ -68,7 +70,7 @@ func applyDelta(dst, base, code []byte) error {
 					continue
 				}
 				if len(code) == 0 {
-					return errDeltaShort
+					return 0, 0, errDeltaShort
 				}
 				args[i], code = code[0], code[1:]
 			}
@@ -79,15 +81,21 @@ func applyDelta(dst, base, code []byte) error {
 			n = 1 << 16
 		}
 		if from+n > uint64(len(base)) {
-			return errDeltaCopy
+			return 0, 0, errDeltaCopy
 		}
 		if n > uint64(len(dst)-out) {
-			return errDeltaSize
+			return 0, 0, errDeltaSize
+		}
+		if out == 0 && from == 0 {
+			prefix = int(n)
+		}
+		if from+n == uint64(len(base)) {
+			suffix = int(n)
 		}
 		out += copy(dst[out:], base[from:from+n])
 	}
 	if out < len(dst) {
-		return errDeltaSize
+		return 0, 0, errDeltaSize
 	}
-	return nil
+	return prefix, min(suffix, len(dst)-prefix, len(base)-prefix), nil
 }

@@ -85,7 +85,7 @@ func (f *fan) warm(x *odb.Index, first int, bits uint, n int) (sum byte) {
 	}
 	step := 64 - bits - f.shift
 	lo, hi := int(f.starts[first<<step]), int(f.starts[(first+1)<<step])
-	if hi-lo > 0*n {
+	if hi-lo > 8*n {
 		return 0
 	}
 	for i := lo; i < hi; i += 3 {

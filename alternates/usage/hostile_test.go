@@ -258,16 +258,24 @@ func TestReaderWithARingOfAnySize(t *testing.T) {
 		want[v] = content
 	}
 	for _, size := range []int{1 << 10, 5000, 20000, 40000, 1 << 20} {
-		rd := &reader{sp: sp, ring: make([]byte, size), slots: make([]slot, slotCount)}
+		rd := newReader(size)
+		rd.sp = sp
 		for step := range 3 { // in pack order, from the back, and by leaps
 			for i := range uint32(len(want)) {
 				v := []uint32{i, uint32(len(want)) - 1 - i, i * 7919 % uint32(len(want))}[step]
-				_, data, base, baseData, err := rd.object(v)
-				if err != nil || !bytes.Equal(data, want[v]) {
+				o, err := rd.object(v)
+				if err != nil || !bytes.Equal(o.data, want[v]) {
 					t.Fatalf("ring of %d, object %d: %v", size, v, err)
 				}
-				if base != v && !bytes.Equal(baseData, want[base]) {
-					t.Fatalf("ring of %d, object %d: its base %d is not what it was", size, v, base)
+				if !o.isDelta {
+					continue
+				}
+				if !bytes.Equal(o.baseData, want[o.base]) {
+					t.Fatalf("ring of %d, object %d: its base %d is not what it was", size, v, o.base)
+				}
+				n, m := len(o.data), len(o.baseData)
+				if !bytes.Equal(o.data[:o.prefix], o.baseData[:o.prefix]) || !bytes.Equal(o.data[n-o.suffix:], o.baseData[m-o.suffix:]) || o.prefix+o.suffix > min(n, m) {
+					t.Fatalf("ring of %d, object %d: %d and %d bytes are not the base's", size, v, o.prefix, o.suffix)
 				}
 			}
 		}

@@ -14,7 +14,7 @@ import (
 // listed are the entries of a tree, as mode and id; false if it is malformed.
 func listed(tree []byte, size int) ([]string, bool) {
 	var all []string
-	err := newEntries(tree, nil, size, func(mode uint32, id []byte) { all = append(all, fmt.Sprintf("%o %x", mode, id)) })
+	_, err := newEntries(tree, nil, size, nil, 0, func(mode uint32, id []byte) { all = append(all, fmt.Sprintf("%o %x", mode, id)) })
 	return all, err == nil
 }
 
@@ -23,7 +23,7 @@ func checkNew(t *testing.T, tree, base []byte, size int, sorted bool) {
 	t.Helper()
 	whole, ok := listed(tree, size)
 	var fresh []string
-	err := newEntries(tree, base, size, func(mode uint32, id []byte) { fresh = append(fresh, fmt.Sprintf("%o %x", mode, id)) })
+	starts, err := newEntries(tree, base, size, nil, 0, func(mode uint32, id []byte) { fresh = append(fresh, fmt.Sprintf("%o %x", mode, id)) })
 	if (err == nil) != ok {
 		t.Fatalf("malformed %v, beside its base %v", !ok, err)
 	}
@@ -31,6 +31,7 @@ func checkNew(t *testing.T, tree, base []byte, size int, sorted bool) {
 		return
 	}
 	inBase, soundBase := listed(base, size)
+	checkStarts(t, tree, starts, size)
 	for _, e := range whole {
 		if !slices.Contains(fresh, e) && !slices.Contains(inBase, e) {
 			t.Fatalf("entry %s is neither new nor in the base", e)
@@ -44,6 +45,62 @@ func checkNew(t *testing.T, tree, base []byte, size int, sorted bool) {
 			t.Fatalf("entry %s is in the base and called new", e)
 		}
 	}
+}
+
+// checkStarts parses a tree entry by entry.
+func checkStarts(t *testing.T, tree []byte, starts []uint32, size int) {
+	t.Helper()
+	at := 0
+	for _, s := range starts {
+		if int(s) != at {
+			t.Fatalf("entries begin at %v, not at %d", starts, at)
+		}
+		_, _, id, err := entry(tree[at:], size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at += id + size
+	}
+	if at != len(tree) {
+		t.Fatalf("entries end at %d of %d", at, len(tree))
+	}
+}
+
+// checkDelta takes the tree for a delta of the base, as far as both begin and end alike.
+func checkDelta(t *testing.T, tree, base []byte, prefix, suffix, size int) {
+	t.Helper()
+	o := &object{data: tree, baseData: base, isDelta: true}
+	for o.prefix < min(prefix, len(tree), len(base)) && tree[o.prefix] == base[o.prefix] {
+		o.prefix++
+	}
+	for o.suffix < min(suffix, len(tree)-o.prefix, len(base)-o.prefix) && tree[len(tree)-1-o.suffix] == base[len(base)-1-o.suffix] {
+		o.suffix++
+	}
+	inBase, ok := listed(base, size)
+	if !ok {
+		return
+	}
+	marks, _ := newEntries(base, nil, size, nil, 0, func(uint32, []byte) {})
+	var fresh []string
+	starts, ok := newOfDelta(o, marks, size, nil, func(mode uint32, id []byte) { fresh = append(fresh, fmt.Sprintf("%o %x", mode, id)) })
+	whole, sound := listed(tree, size)
+	if ok != sound && ok {
+		t.Fatalf("a malformed tree passes beside its base")
+	}
+	for _, e := range fresh {
+		if sound && !slices.Contains(whole, e) {
+			t.Fatalf("entry %s is new and not in the tree", e)
+		}
+	}
+	if !ok {
+		return
+	}
+	for _, e := range whole {
+		if !slices.Contains(fresh, e) && !slices.Contains(inBase, e) {
+			t.Fatalf("entry %s is neither new nor in the base", e)
+		}
+	}
+	checkStarts(t, tree, starts, size)
 }
 
 func TestNewEntries(t *testing.T) {
@@ -67,7 +124,15 @@ func TestNewEntries(t *testing.T) {
 			return b
 		}
 		// ids differ between names, so an entry by mode and id is an entry by name
-		checkNew(t, make(), make(), size, true)
+		tree, base := make(), make()
+		checkNew(t, tree, base, size, true)
+		checkDelta(t, tree, base, rnd.IntN(2000), rnd.IntN(2000), size)
+		cut := slices.Clone(base) // one entry changed, as by a commit
+		if len(cut) > size {
+			cut[rnd.IntN(len(cut))]++
+			checkDelta(t, cut, base, rnd.IntN(2000), rnd.IntN(2000), size)
+			checkDelta(t, cut, base, 2000, 2000, size)
+		}
 	}
 }
 
@@ -97,7 +162,11 @@ func FuzzNewEntries(f *testing.F) {
 	id := strings.Repeat("x", 20)
 	f.Add([]byte("100644 f\x00"+id+"40000 g\x00"+id), []byte("100644 f\x00"+id))
 	f.Add([]byte("100644 f\x00"+id), []byte("40"))
-	f.Fuzz(func(t *testing.T, tree, base []byte) { checkNew(t, tree, base, 20, false) })
+	f.Fuzz(func(t *testing.T, tree, base []byte) {
+		checkNew(t, tree, base, 20, false)
+		checkDelta(t, tree, base, len(tree), len(tree), 20)
+		checkDelta(t, tree, base, len(tree)/2, len(tree)/3, 20)
+	})
 }
 
 func FuzzApplyDelta(f *testing.F) {
@@ -109,8 +178,12 @@ func FuzzApplyDelta(f *testing.F) {
 			return
 		}
 		dst := bytes.Repeat([]byte{0xee}, int(to))
-		if applyDelta(dst[:to:to], base, code) == nil && to == 0 && len(code) > 0 {
-			t.Fatal("instructions make nothing")
+		prefix, suffix, err := applyDelta(dst[:to:to], base, code)
+		if err != nil {
+			return
+		}
+		if prefix+suffix > min(len(dst), len(base)) || !bytes.Equal(dst[:prefix], base[:prefix]) || !bytes.Equal(dst[len(dst)-suffix:], base[len(base)-suffix:]) {
+			t.Fatalf("%d and %d bytes are not the base's", prefix, suffix)
 		}
 	})
 }

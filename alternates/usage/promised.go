@@ -56,11 +56,11 @@ func (w *walk) searchPromisors(open map[oid.ID]struct{}) error {
 				if kind == oid.Blob || kind == 0 {
 					continue
 				}
-				_, data, _, _, err := rd.object(w.sp.first[i] + p.first + uint32(pos))
+				o, err := rd.read(w.sp.first[i] + p.first + uint32(pos))
 				if err != nil {
 					continue // what it names is not known to be promised
 				}
-				named(kind, data, w.sp.format, func(id oid.ID) { delete(open, id) })
+				named(kind, o.data, w.sp.format, func(id oid.ID) { delete(open, id) })
 			}
 		}
 	}
@@ -102,7 +102,7 @@ func (p *pack) kinds(format oid.Format) ([]oid.Kind, error) {
 func named(kind oid.Kind, data []byte, format oid.Format, fn func(oid.ID)) {
 	switch kind {
 	case oid.Tree:
-		newEntries(data, nil, format.Size(), func(_ uint32, id []byte) { fn(oid.FromBytes(format, id)) })
+		newEntries(data, nil, format.Size(), nil, 0, func(_ uint32, id []byte) { fn(oid.FromBytes(format, id)) })
 	case oid.Commit:
 		var c commit
 		if _, err := c.parse(data, format); err == nil {

@@ -20,6 +20,7 @@ type reader struct {
 	ring  []byte
 	head  uint64 // bytes that were ever put into the ring
 	slots []slot // by the low bits of the number
+	marks marks
 	big   [4]bigObject
 	turn  int
 	delta []byte
@@ -33,6 +34,18 @@ type slot struct {
 	size  uint32
 	start uint64 // bytes that were in the ring before it; valid while not written over
 	kind  oid.Kind
+	marks markSpan // of a tree that was parsed: where its entries begin
+}
+
+// object is what lies under a number. Of a delta it tells what it is a delta of, and how many bytes at
+// the beginning and at the end are the base's.
+type object struct {
+	kind           oid.Kind
+	data           []byte
+	isDelta        bool
+	base           uint32
+	baseData       []byte
+	prefix, suffix int
 }
 
 // piece is an object's content, and where in the ring it begins; outside, if it is not there.
@@ -74,7 +87,11 @@ var (
 )
 
 // readers are those that nobody uses.
-var readers = sync.Pool{New: func() any { return &reader{ring: make([]byte, ringSize), slots: make([]slot, slotCount)} }}
+var readers = sync.Pool{New: func() any { return newReader(ringSize) }}
+
+func newReader(size int) *reader {
+	return &reader{ring: make([]byte, size), slots: make([]slot, slotCount), marks: marks{ring: make([]uint32, size/16)}}
+}
 
 // takeReader is a reader that remembers nothing.
 func takeReader(sp *space) *reader {
@@ -85,18 +102,17 @@ func takeReader(sp *space) *reader {
 	return r
 }
 
-// object is what lies under a number. base is the number of what it is a delta of, with its content;
-// of an object that is stored whole base is v. The slices are valid until the next call.
-func (r *reader) object(v uint32) (kind oid.Kind, data []byte, base uint32, baseData []byte, err error) {
+// object reads what lies under a number. Its slices are valid until the next call.
+func (r *reader) object(v uint32) (o object, err error) {
 	si := r.sp.storeOf(v)
 	s, first := r.sp.stores[si], r.sp.first[si]
 	p, pos := s.packOf(v - first)
 	if p == nil {
-		kind, data, err = r.loose(s, s.loose[pos].id)
-		return kind, data, v, nil, err
+		o.kind, o.data, err = r.loose(s, s.loose[pos].id)
+		return o, err
 	}
 	if err := r.findWay(p, first+p.first, v); err != nil {
-		return 0, nil, v, nil, err
+		return o, err
 	}
 	last := len(r.way) - 1
 	at := r.way[last]
@@ -104,20 +120,20 @@ func (r *reader) object(v uint32) (kind oid.Kind, data []byte, base uint32, base
 	if !ok {
 		kind = at.e.Kind.Kind()
 		if made, err = r.whole(p, at); err != nil {
-			return 0, nil, v, nil, r.wrong(p, at.v, err)
+			return o, r.wrong(p, at.v, err)
 		}
 		r.keep(at.v, kind, made)
 	}
-	base = v
 	work := uint64(len(made.data))
 	for i := last - 1; i >= 0; i-- {
-		base = r.way[i+1].v
-		if made, baseData, err = r.apply(p, r.way[i], made, &work); err != nil {
-			return 0, nil, v, nil, r.wrong(p, r.way[i].v, err)
+		o.isDelta, o.base = true, r.way[i+1].v
+		if made, err = r.apply(p, r.way[i], made, &work, &o); err != nil {
+			return o, r.wrong(p, r.way[i].v, err)
 		}
 		r.keep(r.way[i].v, kind, made)
 	}
-	return kind, made.data, base, baseData, nil
+	o.kind, o.data = kind, made.data
+	return o, nil
 }
 
 // findWay fills way with the deltas from v on, up to one that is kept or stored whole. first is the
@@ -173,37 +189,39 @@ func (r *reader) whole(p *pack, at step) (piece, error) {
 	return made, err
 }
 
-// apply makes the object of a delta from its base, which may have to move.
-func (r *reader) apply(p *pack, at step, base piece, work *uint64) (made piece, baseData []byte, err error) {
+// apply makes the object of a delta from its base, which may have to move, and tells o of it.
+func (r *reader) apply(p *pack, at step, base piece, work *uint64, o *object) (made piece, err error) {
 	src := p.body[at.e.Data:]
 	if err := plausible(at.e.Size, len(src)); err != nil {
-		return made, nil, err
+		return made, err
 	}
 	if uint64(cap(r.delta)) < at.e.Size {
 		r.delta = make([]byte, max(at.e.Size, 4096))
 	}
 	delta := r.delta[:at.e.Size]
 	if _, err := r.z.InflateChecked(delta, src); err != nil {
-		return made, nil, err
+		return made, err
 	}
 	from, to, code, err := deltaSizes(delta)
 	switch {
 	case err != nil:
-		return made, nil, err
+		return made, err
 	case from != uint64(len(base.data)):
-		return made, nil, fmt.Errorf("its delta is for a base of %d bytes, not %d", from, len(base.data))
+		return made, fmt.Errorf("its delta is for a base of %d bytes, not %d", from, len(base.data))
 	case to > sizeLimit:
-		return made, nil, fmt.Errorf("%d bytes: %w", to, errLarge)
+		return made, fmt.Errorf("%d bytes: %w", to, errLarge)
 	}
 	if *work += to; *work > workLimit {
-		return made, nil, fmt.Errorf("deltas that make %d bytes: %w", *work, errLarge)
+		return made, fmt.Errorf("deltas that make %d bytes: %w", *work, errLarge)
 	}
 	if base.start != outside && base.start+uint64(len(r.ring)) < r.head+2*r.most() { // it may be written over
 		r.spare = append(r.spare[:0], base.data...)
 		base.data = r.spare
 	}
 	made = r.reserve(int(to))
-	return made, base.data, applyDelta(made.data, base.data, code)
+	o.baseData = base.data
+	o.prefix, o.suffix, err = applyDelta(made.data, base.data, code)
+	return made, err
 }
 
 // plausible refuses a size that no zlib stream of so many bytes can have, before room is made for it.
@@ -260,13 +278,22 @@ func (r *reader) keep(v uint32, kind oid.Kind, made piece) {
 }
 
 // elsewhere is object for another copy of what could not be read under v.
-func (r *reader) elsewhere(v uint32, why error) (kind oid.Kind, data []byte, base uint32, baseData []byte, err error) {
+func (r *reader) elsewhere(v uint32, why error) (object, error) {
 	for _, other := range r.sp.copiesOf(v) {
-		if kind, data, base, baseData, err = r.object(other); err == nil {
-			return kind, data, base, baseData, nil
+		if o, err := r.object(other); err == nil {
+			return o, nil
 		}
 	}
-	return 0, nil, v, nil, why
+	return object{}, why
+}
+
+// read is object, or another copy of it.
+func (r *reader) read(v uint32) (object, error) {
+	o, err := r.object(v)
+	if err != nil {
+		return r.elsewhere(v, err)
+	}
+	return o, nil
 }
 
 func (r *reader) wrong(p *pack, v uint32, err error) error {

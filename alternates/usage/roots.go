@@ -111,17 +111,14 @@ var errTag = errors.New("a malformed tag")
 
 // tagTarget is what a tag points at.
 func (r *reader) tagTarget(v uint32) (oid.ID, error) {
-	kind, data, _, _, err := r.object(v)
-	if err != nil {
-		kind, data, _, _, err = r.elsewhere(v, err)
-	}
+	o, err := r.read(v)
 	if err != nil {
 		return oid.ID{}, err
 	}
-	if kind != oid.Tag {
-		return oid.ID{}, fmt.Errorf("object %v is a %v, not a tag", r.sp.id(v), kind)
+	if o.kind != oid.Tag {
+		return oid.ID{}, fmt.Errorf("object %v is a %v, not a tag", r.sp.id(v), o.kind)
 	}
-	id, err := targetOf(data, r.sp.format)
+	id, err := targetOf(o.data, r.sp.format)
 	if err != nil {
 		return id, fmt.Errorf("object %v: %w", r.sp.id(v), err)
 	}

@@ -46,14 +46,17 @@ func entry(tree []byte, size int) (mode uint32, name, id int, err error) {
 }
 
 // newEntries calls fn for the entries of tree which base has not; of a tree without a base, for all.
-// Both are sorted; where one isn't, more entries are new than need be.
-func newEntries(tree, base []byte, size int, fn func(mode uint32, id []byte)) error {
+// Both are sorted; where one isn't, more entries are new than need be. To starts it appends where
+// each entry of the tree begins, counted from at.
+func newEntries(tree, base []byte, size int, starts []uint32, at int, fn func(mode uint32, id []byte)) ([]uint32, error) {
 	for len(tree) > 0 {
 		mode, name, id, err := entry(tree, size)
 		if err != nil {
-			return err
+			return starts, err
 		}
+		starts = append(starts, uint32(at))
 		end := id + size
+		at += end
 		if len(base) >= end && bytes.Equal(base[:end], tree[:end]) {
 			tree, base = tree[end:], base[end:]
 			continue
@@ -80,5 +83,49 @@ func newEntries(tree, base []byte, size int, fn func(mode uint32, id []byte)) er
 		}
 		tree = tree[end:]
 	}
-	return nil
+	return starts, nil
+}
+
+// newOfDelta is newEntries for a delta of a base whose entries begin at marks. What both have at the
+// beginning and at the end is not looked at again. It is false if the ends of entries don't meet, and
+// then what fn was called for is in the tree all the same.
+func newOfDelta(o *object, marks []uint32, size int, starts []uint32, fn func(mode uint32, id []byte)) ([]uint32, bool) {
+	if len(marks) == 0 {
+		return starts, false
+	}
+	first := upTo(marks, o.prefix)
+	from := int(marks[first])
+	rest, endBase := len(marks), len(o.baseData)
+	if tail := len(o.baseData) - o.suffix; o.suffix > 0 {
+		if i := upTo(marks, tail-1) + 1; i < len(marks) {
+			rest, endBase = i, int(marks[i])
+		}
+	}
+	shift := len(o.data) - len(o.baseData)
+	end := endBase + shift
+	if endBase < from || end < from {
+		return starts, false
+	}
+	starts = append(starts, marks[:first]...)
+	starts, err := newEntries(o.data[from:end], o.baseData[from:endBase], size, starts, from, fn)
+	if err != nil {
+		return starts, false
+	}
+	for _, m := range marks[rest:] {
+		starts = append(starts, uint32(int(m)+shift))
+	}
+	return starts, true
+}
+
+// upTo is the last of the marks that is not behind a place; the first one is at 0.
+func upTo(marks []uint32, place int) int {
+	lo, hi := 0, len(marks)
+	for hi-lo > 1 {
+		if mid := (lo + hi) / 2; int(marks[mid]) <= place {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
 }

@@ -110,6 +110,7 @@ type worker struct {
 	*walk
 	rd     *reader
 	batch  batch
+	starts []uint32
 	found  []uint32
 	absent []missing
 	broken []error
@@ -118,28 +119,42 @@ type worker struct {
 
 // tree reads one tree and marks what it leads to.
 func (k *worker) tree(v uint32) {
-	kind, data, base, baseData, err := k.rd.object(v)
-	if err != nil {
-		kind, data, base, baseData, err = k.rd.elsewhere(v, err)
+	o, err := k.rd.read(v)
+	if err == nil && o.kind != oid.Tree {
+		err = fmt.Errorf("object %v is a %v, not a tree", k.sp.id(v), o.kind)
 	}
-	if err == nil && kind != oid.Tree {
-		err = fmt.Errorf("object %v is a %v, not a tree", k.sp.id(v), kind)
+	if err == nil {
+		err = k.entries(v, &o)
 	}
 	if err != nil {
 		k.broken = append(k.broken, err)
-		return
 	}
-	if base == v || !k.done.HasShared(k.sp.canon(base)) {
-		baseData = nil
-	}
-	err = newEntries(data, baseData, k.sp.format.Size(), func(mode uint32, id []byte) {
+}
+
+// entries notes what a tree leads to, but for what its base does if that is walked.
+func (k *worker) entries(v uint32, o *object) error {
+	size := k.sp.format.Size()
+	note := func(mode uint32, id []byte) {
 		if mode&modeKind != modeGitlink {
 			k.note(id, mode&modeKind == modeTree, v)
 		}
-	})
-	if err != nil {
-		k.broken = append(k.broken, fmt.Errorf("object %v: %w", k.sp.id(v), err))
 	}
+	var base []byte
+	if o.isDelta && k.done.HasShared(k.sp.canon(o.base)) {
+		base = o.baseData
+		if starts, ok := newOfDelta(o, k.rd.marksOf(o.base), size, k.starts[:0], note); ok {
+			k.starts = starts
+			k.rd.mark(v, starts)
+			return nil
+		}
+	}
+	starts, err := newEntries(o.data, base, size, k.starts[:0], 0, note)
+	if err != nil {
+		return fmt.Errorf("object %v: %w", k.sp.id(v), err)
+	}
+	k.starts = starts
+	k.rd.mark(v, starts)
+	return nil
 }
 
 // mark notes that a tree or blob is reached.
