@@ -108,51 +108,26 @@ type scanning struct {
 	options scan.Options
 	whole   *whole
 	each    func(*reports.Repository) // is told how each audit ended, one after the other; nil: nobody is
-	failed  error                     // of writing results: ends the run
 }
 
-// all audits the targets, jobs at a time. Results come out in the order of the targets, each
+// all audits the targets that are wanted, jobs at a time. Results come out in their order, each
 // repository's together.
 func (s *scanning) all(ctx context.Context, t *targets, jobs int) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	slots := make(chan struct{}, jobs)
-	turn := make(chan struct{})
-	close(turn)
-	var wg sync.WaitGroup
-	err := t.each(ctx, s.env, func(one target) error {
+	wanted := *t
+	wanted.skip = func(one target) bool {
 		path := s.env.abs(one.path)
 		if !s.whole.wants(path) {
-			return nil
-		}
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
+			return true
 		}
 		s.whole.last.Store(&path)
 		s.told.total.Add(1)
-		mine, next := turn, make(chan struct{})
-		turn = next
-		wg.Add(1)
-		go func() {
-			defer func() { s.told.done.Add(1); <-slots; wg.Done() }()
-			r := s.one(ctx, one, mine)
-			<-mine
-			if err := s.finish(r); err != nil {
-				s.failed = err
-				cancel(err)
-			}
-			close(next)
-		}()
-		return nil
-	})
-	s.told.whole.Store(true)
-	wg.Wait()
-	if s.failed != nil {
-		return s.failed
+		return false
 	}
-	return err
+	wanted.known = func() { s.told.whole.Store(true) }
+	return inOrder(ctx, s.env, &wanted, jobs, func(ctx context.Context, one target, turn <-chan struct{}) *result {
+		defer s.told.done.Add(1)
+		return s.one(ctx, one, turn)
+	}, s.finish)
 }
 
 // result is what the audit of one repository gave.
@@ -323,8 +298,8 @@ func (s *scanning) finish(r *result) error {
 
 // end writes the summary, also of a run that was cut short, and gives the exit code as an error.
 func (s *scanning) end(ctx context.Context, err error, publish func() error) error {
-	if s.failed != nil {
-		return errors.Join(s.failed, publish())
+	if cantWrite(err) {
+		return errors.Join(err, publish())
 	}
 	t := &s.tally.sum
 	looked := t.Repositories[reports.Clean] + t.Repositories[reports.Found] + t.Repositories[reports.Incomplete]

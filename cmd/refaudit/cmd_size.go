@@ -208,6 +208,9 @@ func unknownOf(u *usage.Usage) string {
 
 // end writes the summary, also of a run that was cut short, and gives the exit code as an error.
 func (s *sizing) end(ctx context.Context, err error, publish func() error) error {
+	if cantWrite(err) {
+		return errors.Join(err, publish())
+	}
 	t := &s.tally.sum
 	t.Exit = s.env.conclude(ctx, err, t, func(incomplete bool) int { return verdict(s.tally.atLeast(s.failOn), incomplete) })
 	t.Duration = s.env.now().Sub(s.tally.start)

@@ -146,7 +146,9 @@ func TestKilledAtEachSystemCall(t *testing.T) {
 				kills[call]++
 			}
 		}
-		if kills["fsync"] < 4 || kills["rename"]+kills["renameat"] < 3 {
+		// strace counts the calls of each thread by itself, and which thread makes one is chance: what is the
+		// n-th of the program may be the first of its thread.
+		if kills["fsync"] < 2 || kills["rename"]+kills["renameat"] < 2 {
 			t.Errorf("%v: killed only at %v", o, kills)
 		}
 		t.Logf("%v: killed at %v", o, kills)

@@ -23,6 +23,9 @@ type targets struct {
 	nul       bool   // -z
 	gitDir    string // --git-dir
 	paths     []string
+
+	skip  func(target) bool // passes over a target; nil: none
+	known func()            // is told when all targets are known; nil: nobody is
 }
 
 func (t *targets) flags() []cli.Flag {
