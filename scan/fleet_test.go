@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,4 +87,18 @@ func TestDigestsOfPolicies(t *testing.T) {
 		os.WriteFile(list+"2", []byte(r.V1+"\n"), 0o644)
 		r.Git("config", "fsck.skipList", list+"2")
 	})
+}
+
+// What an include would have set is not known: that is no clean audit, at any level.
+func TestIncludesThatAreNotFollowedAreTold(t *testing.T) {
+	r, _ := gittest.Clean(t, gittest.Options{})
+	r.WriteFile("more", []byte("[refaudit]\n\tpeelMismatch = ignore\n"))
+	config := string(r.ReadFile("config"))
+	r.WriteFile("config", []byte(config+"[includeIf \"gitdir:/"+strings.Repeat("*a", 5000)+"\"]\n\tpath = more\n"))
+	for _, level := range []scan.Level{scan.Quick, scan.Standard, scan.Deep} {
+		res, found := audit(t, r.Path, level)
+		if res.State != scan.Found || len(found) != 1 || found[0].ID != finding.AuditSkipped || !strings.Contains(found[0].Message, "is not followed") {
+			t.Errorf("%v: %v %v", level, res.State, found)
+		}
+	}
 }

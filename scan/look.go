@@ -52,6 +52,9 @@ func lookOnce(ctx context.Context, t *Target, policy *Policy, o Options, before 
 	if before != nil {
 		l.replacements = before.replacements
 	}
+	if err := l.refusedSettings(); err != nil {
+		return nil, err
+	}
 	if o.Level == Quick {
 		return l, l.stores(ctx, func(f finding.Finding) error { return l.report(&f) }, func(*refstore.Ref) error { return nil })
 	}
@@ -119,6 +122,17 @@ func (l *look) noRefs() error {
 	l.unread("there are objects, and no ref at all")
 	f := finding.New(finding.AuditSkipped, finding.Pos{}, "there are objects, and no ref at all: whether refs were lost can't be told; do not run gc, `git gc --prune=now` would delete every object")
 	return l.report(&f)
+}
+
+// refusedSettings tells of includes that were not followed: what they set, severities perhaps, does not hold.
+func (l *look) refusedSettings() error {
+	for _, err := range l.target.Repo.Config.Refused {
+		f := finding.New(finding.AuditSkipped, finding.Pos{File: "config"}, "%v", err)
+		if err := l.report(&f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stores visits the ref stores.

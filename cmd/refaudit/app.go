@@ -56,6 +56,10 @@ func newApp(e env) *cli.App {
 		UseShortOptionHandling: false,
 		ExitErrHandler:         func(*cli.Context, error) {}, // exit.go alone ends the program
 		OnUsageError:           usage,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "version", Usage: "print the version, with --json what it was built from too"},
+			&cli.BoolFlag{Name: "json", Hidden: true, Usage: "with --version: as JSON"},
+		},
 		Commands: []*cli.Command{
 			scanCommand(e),
 			fixCommand(e),
@@ -68,10 +72,16 @@ func newApp(e env) *cli.App {
 			guardCommand(e),
 			fingerprintCommand(e),
 			nagiosCommand(e),
+			configCommand(e),
+			completionCommand(e),
+			versionCommand(e),
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
 				return usagef("no command %q (see refaudit --help)", c.Args().First())
+			}
+			if c.Bool("version") {
+				return runVersion(e, c.Bool("json"))
 			}
 			return cli.ShowAppHelp(c)
 		},

@@ -29,7 +29,7 @@ func guardCommand(e env) *cli.Command {
 	flags := append(append(o.targets.flags(), o.output.flags()...), o.stateOptions.flags()...)
 	return &cli.Command{
 		Name:      "guard",
-		Usage:     "a gate before gc: are all refs there, and readable?",
+		Usage:     "a gate before gc: all refs have to be there, and readable",
 		ArgsUsage: "[PATH…]",
 		Description: "gc deletes what no ref leads to, and git takes a store that it can't read for an empty one. Exit\n" +
 			"code: 0 every ref store can be read whole, and no more refs are gone since the last time than\n" +
