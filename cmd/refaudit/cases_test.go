@@ -37,6 +37,19 @@ type lab struct {
 // tags v1 (of A), v2 (of B), of-tree, of-blob and of-tag (of v1), the lightweight tag light at A, and refs/other/v2.
 func newLab(t testing.TB, o gittest.Options) *lab {
 	t.Helper()
+	a := archived(t, o)
+	return labOf(t, named(a, a.Repo(t)))
+}
+
+// bareLab is one that no git is there for.
+func bareLab(t testing.TB, o gittest.Options) *lab {
+	t.Helper()
+	a := archived(t, o)
+	return labOf(t, named(a, a.Files(t)))
+}
+
+func archived(t testing.TB, o gittest.Options) *gittest.Archived {
+	t.Helper()
 	refs, format := gittest.Files, oid.SHA1
 	if o.RefFormat != "" {
 		refs = o.RefFormat
@@ -44,12 +57,15 @@ func newLab(t testing.TB, o gittest.Options) *lab {
 	if o.Format != 0 {
 		format = o.Format
 	}
-	a := gittest.Archive(t, fmt.Sprintf("clean-2.55-%s-%s", refs, format))
-	r := a.Repo(t)
+	return gittest.Archive(t, fmt.Sprintf("clean-2.55-%s-%s", refs, format))
+}
+
+// named fills in the ids of an archive's objects.
+func named(a *gittest.Archived, r *gittest.Repo) *gittest.Repo {
 	r.A, r.B = a.Refs["refs/tags/light"].String(), a.Refs["refs/heads/main"].String()
 	r.V1, r.V2 = a.Refs["refs/tags/v1"].String(), a.Refs["refs/tags/v2"].String()
 	r.Tree, r.Blob = a.Peels["refs/tags/of-tree"].String(), a.Peels["refs/tags/of-blob"].String()
-	return labOf(t, r)
+	return r
 }
 
 func labOf(t testing.TB, r *gittest.Repo) *lab {

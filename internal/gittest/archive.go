@@ -86,9 +86,15 @@ func EachArchive(t *testing.T, fn func(t *testing.T, a *Archived)) {
 // Repo is the unpacked repository in the hands of the newest git that can read it; without one the test is skipped.
 func (a *Archived) Repo(t testing.TB) *Repo {
 	t.Helper()
+	r := a.Files(t)
+	r.Program = Options{Format: r.Format, RefFormat: r.RefFormat}.program(t)
+	return r
+}
+
+// Files is the unpacked repository in the hands of no git: its files can be read and written.
+func (a *Archived) Files(t testing.TB) *Repo {
 	f, _ := oid.ParseFormat(a.Format)
-	o := Options{Format: f, RefFormat: a.RefFormat}
-	return &Repo{Path: a.Path, Format: f, RefFormat: a.RefFormat, MadeBy: a.Git, Program: o.program(t), t: t}
+	return &Repo{Path: a.Path, Format: f, RefFormat: a.RefFormat, MadeBy: a.Git, t: t}
 }
 
 func (a Archived) unpack(t testing.TB) *Archived {
