@@ -25,23 +25,25 @@ func deltaSizes(delta []byte) (base, result uint64, code []byte, err error) {
 	return base, result, delta[n+m:], nil
 }
 
-// applyDelta makes dst from base. It tells how many bytes at the beginning and at the end are the base's,
-// which don't overlap in either. Specification: gitformat-pack in git.
-func applyDelta(dst, base, code []byte) (prefix, suffix int, err error) {
+// copied tells that n bytes of a result, from at on, are those of its base from from on.
+type copied struct{ at, from, n int }
+
+// applyDelta makes dst from base. It appends to copies what comes from the base, in order.
+// Specification: gitformat-pack in git.
+func applyDelta(dst, base, code []byte, copies []copied) ([]copied, error) {
 	out := 0
 	for len(code) > 0 {
-		suffix = 0
 		op := code[0]
 		code = code[1:]
 		if op&0x80 == 0 {
 			n := int(op)
 			switch {
 			case n == 0:
-				return 0, 0, errDeltaOp
+				return copies, errDeltaOp
 			case n > len(code):
-				return 0, 0, errDeltaShort
+				return copies, errDeltaShort
 			case n > len(dst)-out:
-				return 0, 0, errDeltaSize
+				return copies, errDeltaSize
 			}
 			copy(dst[out:], code[:n])
 			out, code = out+n, code[n:]
@@ -70,7 +72,7 @@ func applyDelta(dst, base, code []byte) (prefix, suffix int, err error) {
 					continue
 				}
 				if len(code) == 0 {
-					return 0, 0, errDeltaShort
+					return copies, errDeltaShort
 				}
 				args[i], code = code[0], code[1:]
 			}
@@ -81,21 +83,16 @@ func applyDelta(dst, base, code []byte) (prefix, suffix int, err error) {
 			n = 1 << 16
 		}
 		if from+n > uint64(len(base)) {
-			return 0, 0, errDeltaCopy
+			return copies, errDeltaCopy
 		}
 		if n > uint64(len(dst)-out) {
-			return 0, 0, errDeltaSize
+			return copies, errDeltaSize
 		}
-		if out == 0 && from == 0 {
-			prefix = int(n)
-		}
-		if from+n == uint64(len(base)) {
-			suffix = int(n)
-		}
+		copies = append(copies, copied{out, int(from), int(n)})
 		out += copy(dst[out:], base[from:from+n])
 	}
 	if out < len(dst) {
-		return 0, 0, errDeltaSize
+		return copies, errDeltaSize
 	}
-	return prefix, min(suffix, len(dst)-prefix, len(base)-prefix), nil
+	return copies, nil
 }

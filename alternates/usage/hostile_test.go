@@ -163,6 +163,40 @@ func TestHostilePacks(t *testing.T) {
 	}
 }
 
+// Kinds of all objects of a pack, whichever way their deltas point, in one pass.
+func TestKinds(t *testing.T) {
+	id := func(n int) oid.ID { return oid.SHA1.Object("blob", fmt.Append(nil, n)) }
+	const n = 30000
+	objects := []packed{
+		{id: id(1), kind: odb.RefDelta, data: deltaOf(1, 1, 1, 'x'), ref: id(2)}, {id: id(2), kind: odb.RefDelta, data: deltaOf(1, 1, 1, 'x'), ref: id(1)},
+		{id: id(3), kind: odb.RefDelta, data: deltaOf(1, 1, 1, 'x'), ref: id(1)}, {id: id(4), kind: odb.RefDelta, data: deltaOf(1, 1, 1, 'x'), ref: id(-1)},
+		{id: id(5), kind: odb.EntryKind(oid.Tag), data: []byte("x")}, {id: id(6), kind: odb.OfsDelta, data: deltaOf(1, 1, 1, 'x'), base: 4},
+	}
+	for i := range n { // each a delta of the next
+		objects = append(objects, packed{id: id(100 + i), kind: odb.RefDelta, data: deltaOf(1, 1, 1, 'x'), ref: id(101 + i)})
+	}
+	objects = append(objects, packed{id: id(100 + n), kind: odb.EntryKind(oid.Tree), data: []byte("x")})
+	r := gittest.Init(t, gittest.Options{})
+	writePack(r, "kinds", objects)
+	db, _, err := odb.Open(r.File("objects"), oid.SHA1, odb.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	st, err := openStore(db.Stores()[0], oid.SHA1, "", nil, nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds, err := st.packs[0].kinds(oid.SHA1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := append([]oid.Kind{0, 0, 0, 0, oid.Tag, oid.Tag}, slices.Repeat([]oid.Kind{oid.Tree}, n+1)...)
+	if !slices.Equal(kinds, want) {
+		t.Errorf("%v", kinds[:10])
+	}
+}
+
 // An index that puts two objects in one place gives no sizes.
 func TestTwoObjectsAtOneOffset(t *testing.T) {
 	r := plain(t)
@@ -273,9 +307,10 @@ func TestReaderWithARingOfAnySize(t *testing.T) {
 				if !bytes.Equal(o.baseData, want[o.base]) {
 					t.Fatalf("ring of %d, object %d: its base %d is not what it was", size, v, o.base)
 				}
-				n, m := len(o.data), len(o.baseData)
-				if !bytes.Equal(o.data[:o.prefix], o.baseData[:o.prefix]) || !bytes.Equal(o.data[n-o.suffix:], o.baseData[m-o.suffix:]) || o.prefix+o.suffix > min(n, m) {
-					t.Fatalf("ring of %d, object %d: %d and %d bytes are not the base's", size, v, o.prefix, o.suffix)
+				for _, c := range o.copies {
+					if !bytes.Equal(o.data[c.at:c.at+c.n], o.baseData[c.from:c.from+c.n]) {
+						t.Fatalf("ring of %d, object %d: %+v is not the base's", size, v, c)
+					}
 				}
 			}
 		}

@@ -14,37 +14,8 @@ import (
 // listed are the entries of a tree, as mode and id; false if it is malformed.
 func listed(tree []byte, size int) ([]string, bool) {
 	var all []string
-	_, err := newEntries(tree, nil, size, nil, 0, func(mode uint32, id []byte) { all = append(all, fmt.Sprintf("%o %x", mode, id)) })
+	_, err := entries(tree, size, nil, func(mode uint32, id []byte) { all = append(all, fmt.Sprintf("%o %x", mode, id)) })
 	return all, err == nil
-}
-
-// What a tree has and its base has not is new; nothing else is, if both are sorted.
-func checkNew(t *testing.T, tree, base []byte, size int, sorted bool) {
-	t.Helper()
-	whole, ok := listed(tree, size)
-	var fresh []string
-	starts, err := newEntries(tree, base, size, nil, 0, func(mode uint32, id []byte) { fresh = append(fresh, fmt.Sprintf("%o %x", mode, id)) })
-	if (err == nil) != ok {
-		t.Fatalf("malformed %v, beside its base %v", !ok, err)
-	}
-	if !ok {
-		return
-	}
-	inBase, soundBase := listed(base, size)
-	checkStarts(t, tree, starts, size)
-	for _, e := range whole {
-		if !slices.Contains(fresh, e) && !slices.Contains(inBase, e) {
-			t.Fatalf("entry %s is neither new nor in the base", e)
-		}
-	}
-	for _, e := range fresh {
-		if !slices.Contains(whole, e) {
-			t.Fatalf("entry %s is new and not in the tree", e)
-		}
-		if sorted && soundBase && slices.Contains(inBase, e) {
-			t.Fatalf("entry %s is in the base and called new", e)
-		}
-	}
 }
 
 // checkStarts parses a tree entry by entry.
@@ -55,7 +26,7 @@ func checkStarts(t *testing.T, tree []byte, starts []uint32, size int) {
 		if int(s) != at {
 			t.Fatalf("entries begin at %v, not at %d", starts, at)
 		}
-		_, _, id, err := entry(tree[at:], size)
+		_, id, err := entry(tree[at:], size)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,72 +37,89 @@ func checkStarts(t *testing.T, tree []byte, starts []uint32, size int) {
 	}
 }
 
-// checkDelta takes the tree for a delta of the base, as far as both begin and end alike.
-func checkDelta(t *testing.T, tree, base []byte, prefix, suffix, size int) {
+// checkDelta makes a tree by a delta: what it has and its base has not is new, and what is new it has.
+func checkDelta(t *testing.T, base, code []byte, size int) {
 	t.Helper()
-	o := &object{data: tree, baseData: base, isDelta: true}
-	for o.prefix < min(prefix, len(tree), len(base)) && tree[o.prefix] == base[o.prefix] {
-		o.prefix++
-	}
-	for o.suffix < min(suffix, len(tree)-o.prefix, len(base)-o.prefix) && tree[len(tree)-1-o.suffix] == base[len(base)-1-o.suffix] {
-		o.suffix++
-	}
-	inBase, ok := listed(base, size)
-	if !ok {
+	_, to, code, err := deltaSizes(code)
+	if err != nil || to > 1<<16 {
 		return
 	}
-	marks, _ := newEntries(base, nil, size, nil, 0, func(uint32, []byte) {})
+	o := &object{data: make([]byte, to), baseData: base, isDelta: true}
+	if o.copies, err = applyDelta(o.data, base, code, nil); err != nil {
+		return
+	}
+	inBase, sound := listed(base, size)
+	var marks []uint32
+	if sound {
+		marks, _ = entries(base, size, nil, func(uint32, []byte) {})
+	}
+	whole, sound := listed(o.data, size)
 	var fresh []string
-	starts, ok := newOfDelta(o, marks, size, nil, func(mode uint32, id []byte) { fresh = append(fresh, fmt.Sprintf("%o %x", mode, id)) })
-	whole, sound := listed(tree, size)
-	if ok != sound && ok {
-		t.Fatalf("a malformed tree passes beside its base")
+	starts, err := newEntries(o, marks, size, nil, func(mode uint32, id []byte) { fresh = append(fresh, fmt.Sprintf("%o %x", mode, id)) })
+	if (err == nil) != sound {
+		t.Fatalf("sound %v, beside its base %v", sound, err)
 	}
-	for _, e := range fresh {
-		if sound && !slices.Contains(whole, e) {
-			t.Fatalf("entry %s is new and not in the tree", e)
-		}
-	}
-	if !ok {
+	if !sound {
 		return
 	}
 	for _, e := range whole {
-		if !slices.Contains(fresh, e) && !slices.Contains(inBase, e) {
+		if !slices.Contains(fresh, e) && !(len(marks) > 0 && slices.Contains(inBase, e)) {
 			t.Fatalf("entry %s is neither new nor in the base", e)
 		}
 	}
-	checkStarts(t, tree, starts, size)
+	for _, e := range fresh {
+		if !slices.Contains(whole, e) {
+			t.Fatalf("entry %s is new and not in the tree", e)
+		}
+	}
+	checkStarts(t, o.data, starts, size)
 }
 
-func TestNewEntries(t *testing.T) {
+// randomDelta copies parts of the base, from anywhere, and inserts, also in the middle of entries.
+func randomDelta(rnd *rand.Rand, base []byte, insert func() []byte) []byte {
+	var code []byte
+	to := 0
+	for range rnd.IntN(6) {
+		if len(base) > 0 && rnd.IntN(3) > 0 {
+			from := rnd.IntN(len(base))
+			n := 1 + rnd.IntN(len(base)-from)
+			code = append(code, 0xb3, byte(from), byte(from>>8), byte(n), byte(n>>8))
+			to += n
+			continue
+		}
+		b := insert()
+		b = b[:min(len(b), 127)]
+		if len(b) > 0 {
+			code = append(append(code, byte(len(b))), b...)
+			to += len(b)
+		}
+	}
+	return deltaOf(uint64(len(base)), uint64(to), code...)
+}
+
+func TestNewEntriesOfDeltas(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 5))
-	for range 3000 {
+	for range 20000 {
 		size := []int{20, 32}[rnd.IntN(2)]
-		names := map[string]bool{}
-		make := func() []byte {
+		some := func(n int) []byte {
 			var b []byte
-			for i := range 30 {
-				if rnd.IntN(4) == 0 {
-					continue
-				}
-				name := fmt.Sprintf("%c%d", 'a'+i, 0)
-				names[name] = true
+			for i := range n {
 				mode := []string{"40000", "100644", "160000", "040000"}[i%4]
-				id := bytes.Repeat([]byte{byte(i)}, size)
-				id[rnd.IntN(size)] = byte(rnd.IntN(3)) // perhaps another, perhaps the same
-				b = append(append(append(b, mode+" "+name...), 0), id...)
+				b = append(append(append(b, fmt.Sprintf("%s n%d", mode, rnd.IntN(30))...), 0), bytes.Repeat([]byte{byte(rnd.IntN(9))}, size)...)
 			}
 			return b
 		}
-		// ids differ between names, so an entry by mode and id is an entry by name
-		tree, base := make(), make()
-		checkNew(t, tree, base, size, true)
-		checkDelta(t, tree, base, rnd.IntN(2000), rnd.IntN(2000), size)
-		cut := slices.Clone(base) // one entry changed, as by a commit
-		if len(cut) > size {
-			cut[rnd.IntN(len(cut))]++
-			checkDelta(t, cut, base, rnd.IntN(2000), rnd.IntN(2000), size)
-			checkDelta(t, cut, base, 2000, 2000, size)
+		base := some(rnd.IntN(12))
+		checkDelta(t, base, randomDelta(rnd, base, func() []byte { return some(rnd.IntN(3)) }), size)
+		// and as git makes them: one id changes
+		if n := len(base); n > 0 {
+			at := size + rnd.IntN(n-size)
+			ins := min(1+rnd.IntN(size), n-at, 127)
+			code := append([]byte{0xb3, 0, 0, byte(at), byte(at >> 8), byte(ins)}, bytes.Repeat([]byte{7}, ins)...)
+			if rest := n - at - ins; rest > 0 {
+				code = append(code, 0xb3, byte(at+ins), byte((at+ins)>>8), byte(rest), byte(rest>>8))
+			}
+			checkDelta(t, base, deltaOf(uint64(n), uint64(n), code...), size)
 		}
 	}
 }
@@ -160,13 +148,10 @@ func TestMalformedTrees(t *testing.T) {
 
 func FuzzNewEntries(f *testing.F) {
 	id := strings.Repeat("x", 20)
-	f.Add([]byte("100644 f\x00"+id+"40000 g\x00"+id), []byte("100644 f\x00"+id))
-	f.Add([]byte("100644 f\x00"+id), []byte("40"))
-	f.Fuzz(func(t *testing.T, tree, base []byte) {
-		checkNew(t, tree, base, 20, false)
-		checkDelta(t, tree, base, len(tree), len(tree), 20)
-		checkDelta(t, tree, base, len(tree)/2, len(tree)/3, 20)
-	})
+	base := "100644 f\x00" + id + "40000 g\x00" + id
+	f.Add([]byte(base), deltaOf(uint64(len(base)), uint64(len(base)), 0x90, 9, 20, 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 0x91, 29, 28))
+	f.Add([]byte(base), deltaOf(uint64(len(base)), 29, 0x90, 29))
+	f.Fuzz(func(t *testing.T, base, delta []byte) { checkDelta(t, base, delta, 20) })
 }
 
 func FuzzApplyDelta(f *testing.F) {
@@ -178,12 +163,16 @@ func FuzzApplyDelta(f *testing.F) {
 			return
 		}
 		dst := bytes.Repeat([]byte{0xee}, int(to))
-		prefix, suffix, err := applyDelta(dst[:to:to], base, code)
+		copies, err := applyDelta(dst[:to:to], base, code, nil)
 		if err != nil {
 			return
 		}
-		if prefix+suffix > min(len(dst), len(base)) || !bytes.Equal(dst[:prefix], base[:prefix]) || !bytes.Equal(dst[len(dst)-suffix:], base[len(base)-suffix:]) {
-			t.Fatalf("%d and %d bytes are not the base's", prefix, suffix)
+		last := 0
+		for _, c := range copies {
+			if c.at < last || !bytes.Equal(dst[c.at:c.at+c.n], base[c.from:c.from+c.n]) {
+				t.Fatalf("%+v is not the base's, or out of order", c)
+			}
+			last = c.at + c.n
 		}
 	})
 }

@@ -78,7 +78,7 @@ func (s *Session) walkPoolIn(ctx context.Context, p *folder, refs *poolRefs, o r
 	if w.cover != nil {
 		out.used = w.cover.used
 	}
-	lost, _, err := w.lost(owner)
+	lost, _, err := w.lost()
 	if err != nil {
 		return nil, err
 	}
@@ -160,23 +160,17 @@ func (v *view) all(ctx context.Context, r *roots, bitmaps bool) (*walk, error) {
 
 // lost says what a walk could not find or read, "" if nothing; promised counts what is not here
 // since a remote has promised it.
-func (w *walk) lost(r *repo.Repo) (why string, promised int, err error) {
+func (w *walk) lost() (why string, promised int, err error) {
 	if len(w.broken) > 0 {
 		return more(w.broken[0].Error(), len(w.broken)-1, "damaged objects"), 0, nil
 	}
 	absent := unique(w.absent)
-	if len(absent) > 0 && r != nil {
-		names, err := r.Promisors()
-		if err != nil {
+	if len(absent) > 0 {
+		n := len(absent)
+		if absent, err = w.notPromised(absent); err != nil {
 			return "", 0, err
 		}
-		if r.PartialClone != "" || len(names) > 0 {
-			n := len(absent)
-			if absent, err = w.notPromised(absent); err != nil {
-				return "", 0, err
-			}
-			promised = n - len(absent)
-		}
+		promised = n - len(absent)
 	}
 	if len(absent) > 0 {
 		why = more(fmt.Sprintf("object %v is absent", absent[0].id), len(absent)-1, "others")

@@ -1,13 +1,14 @@
 package usage
 
 import (
+	"refaudit/internal/bitmap"
 	"refaudit/internal/vfs"
-	"refaudit/odb"
 	"refaudit/oid"
 )
 
 // notPromised leaves those of the missing objects that no remote has promised. Promised is what an
-// object in a pack with a .promisor file names: whoever sent that pack has sent it without them.
+// object in a pack with a .promisor file names: whoever sent that pack has sent it without them. Whether
+// the remote is still configured doesn't matter for that.
 func (w *walk) notPromised(absent []missing) ([]missing, error) {
 	open := make(map[oid.ID]struct{}, len(absent))
 	for _, m := range absent {
@@ -67,32 +68,32 @@ func (w *walk) searchPromisors(open map[oid.ID]struct{}) error {
 	return nil
 }
 
-// kinds are the kinds of all objects of a pack, by position; 0 of those whose kind can't be told.
+// kinds are the kinds of all objects of a pack, by position; 0 of those whose deltas lead nowhere.
 func (p *pack) kinds(format oid.Format) ([]oid.Kind, error) {
 	kinds := make([]oid.Kind, len(p.index))
-	bases := make([]uint32, len(p.index))
-	for pos := range kinds {
-		e, err := p.src.Entry(p.offset(uint32(pos)))
-		if err != nil {
-			return nil, err
-		}
-		bases[pos] = uint32(pos)
-		if kinds[pos] = e.Kind.Kind(); !e.Kind.IsDelta() {
-			continue
-		}
-		if base, ok := p.base(&e, uint32(pos), format); ok {
-			bases[pos] = base
-			if e.Kind == odb.OfsDelta {
-				kinds[pos] = kinds[base] // stands before; is known unless it hangs on a RefDelta
+	seen := bitmap.NewSet(len(p.index))
+	var way []uint32
+	for start := range kinds {
+		way = way[:0]
+		pos := uint32(start)
+		for !seen.Has(pos) { // each position once: what is seen is known, or leads back into this way
+			seen.Add(pos)
+			way = append(way, pos)
+			e, err := p.src.Entry(p.offset(pos))
+			if err != nil {
+				return nil, err
 			}
-		}
-	}
-	for again := true; again; { // deltas whose base stands after them
-		again = false
-		for pos, kind := range kinds {
-			if kind == 0 && kinds[bases[pos]] != 0 {
-				kinds[pos], again = kinds[bases[pos]], true
+			base, ok := pos, false
+			if kinds[pos] = e.Kind.Kind(); e.Kind.IsDelta() {
+				base, ok = p.base(&e, pos, format)
 			}
+			if !ok {
+				break
+			}
+			pos = base
+		}
+		for _, v := range way {
+			kinds[v] = kinds[pos]
 		}
 	}
 	return kinds, nil
@@ -102,7 +103,7 @@ func (p *pack) kinds(format oid.Format) ([]oid.Kind, error) {
 func named(kind oid.Kind, data []byte, format oid.Format, fn func(oid.ID)) {
 	switch kind {
 	case oid.Tree:
-		newEntries(data, nil, format.Size(), nil, 0, func(_ uint32, id []byte) { fn(oid.FromBytes(format, id)) })
+		entries(data, format.Size(), nil, func(_ uint32, id []byte) { fn(oid.FromBytes(format, id)) })
 	case oid.Commit:
 		var c commit
 		if _, err := c.parse(data, format); err == nil {

@@ -84,7 +84,7 @@ func (m *measuring) reachBy(ctx context.Context, p *plan) (*reached, error) {
 		}
 	}
 	var err error
-	r.lost, r.promised, err = w.lost(m.repo)
+	r.lost, r.promised, err = w.lost()
 	r.cut = w.shallow()
 	return r, err
 }

@@ -15,17 +15,18 @@ import (
 // reader inflates objects of a space. What it has made it keeps in a ring, the oldest is written
 // over: objects read in pack order find their bases there. It is for one goroutine.
 type reader struct {
-	sp    *space
-	z     inflate.Inflater
-	ring  []byte
-	head  uint64 // bytes that were ever put into the ring
-	slots []slot // by the low bits of the number
-	marks marks
-	big   [4]bigObject
-	turn  int
-	delta []byte
-	spare []byte // a base that would be written over
-	way   []step
+	sp     *space
+	z      inflate.Inflater
+	ring   []byte
+	head   uint64 // bytes that were ever put into the ring
+	slots  []slot // by the low bits of the number
+	marks  marks
+	big    [4]bigObject
+	turn   int
+	delta  []byte
+	spare  []byte // a base that would be written over
+	way    []step
+	copies []copied
 }
 
 // slot tells where in the ring an object is.
@@ -37,15 +38,14 @@ type slot struct {
 	marks markSpan // of a tree that was parsed: where its entries begin
 }
 
-// object is what lies under a number. Of a delta it tells what it is a delta of, and how many bytes at
-// the beginning and at the end are the base's.
+// object is what lies under a number. Of a delta it tells what it is a delta of, and what is the base's.
 type object struct {
-	kind           oid.Kind
-	data           []byte
-	isDelta        bool
-	base           uint32
-	baseData       []byte
-	prefix, suffix int
+	kind     oid.Kind
+	data     []byte
+	isDelta  bool
+	base     uint32
+	baseData []byte
+	copies   []copied
 }
 
 // piece is an object's content, and where in the ring it begins; outside, if it is not there.
@@ -220,7 +220,8 @@ func (r *reader) apply(p *pack, at step, base piece, work *uint64, o *object) (m
 	}
 	made = r.reserve(int(to))
 	o.baseData = base.data
-	o.prefix, o.suffix, err = applyDelta(made.data, base.data, code)
+	r.copies, err = applyDelta(made.data, base.data, code, r.copies[:0])
+	o.copies = r.copies
 	return made, err
 }
 

@@ -108,13 +108,13 @@ func (w *walk) trouble(absent []missing, broken []error) {
 // worker is what one goroutine has of a round.
 type worker struct {
 	*walk
-	rd     *reader
-	batch  batch
-	starts []uint32
-	found  []uint32
-	absent []missing
-	broken []error
-	err    error
+	rd                 *reader
+	batch              batch
+	starts, baseStarts []uint32
+	found              []uint32
+	absent             []missing
+	broken             []error
+	err                error
 }
 
 // tree reads one tree and marks what it leads to.
@@ -139,22 +139,34 @@ func (k *worker) entries(v uint32, o *object) error {
 			k.note(id, mode&modeKind == modeTree, v)
 		}
 	}
-	var base []byte
+	starts, err := k.starts[:0], error(nil)
 	if o.isDelta && k.done.HasShared(k.sp.canon(o.base)) {
-		base = o.baseData
-		if starts, ok := newOfDelta(o, k.rd.marksOf(o.base), size, k.starts[:0], note); ok {
-			k.starts = starts
-			k.rd.mark(v, starts)
-			return nil
+		marks := k.rd.marksOf(o.base)
+		if marks == nil {
+			marks = k.markBase(o, size)
 		}
+		starts, err = newEntries(o, marks, size, starts, note)
+	} else {
+		starts, err = entries(o.data, size, starts, note)
 	}
-	starts, err := newEntries(o.data, base, size, k.starts[:0], 0, note)
 	if err != nil {
 		return fmt.Errorf("object %v: %w", k.sp.id(v), err)
 	}
 	k.starts = starts
 	k.rd.mark(v, starts)
 	return nil
+}
+
+// markBase finds where the entries of a base begin, which others may be deltas of too; none if it is
+// malformed, which is told of when it is read for itself.
+func (k *worker) markBase(o *object, size int) []uint32 {
+	starts, err := entries(o.baseData, size, k.baseStarts[:0], func(uint32, []byte) {})
+	k.baseStarts = starts
+	if err != nil {
+		return nil
+	}
+	k.rd.mark(o.base, starts)
+	return starts
 }
 
 // mark notes that a tree or blob is reached.
