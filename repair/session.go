@@ -327,6 +327,12 @@ func (s *session) run(ctx context.Context) error {
 			s.block(st, &Refused{Store: st.label, Reason: st.damage})
 			continue
 		}
+		if st.stack != nil {
+			if err := st.stack.sound(); err != nil {
+				s.block(st, err)
+				continue
+			}
+		}
 		done, err := s.planOf(ctx, st)
 		if err != nil {
 			s.block(st, err)

@@ -7,10 +7,50 @@ import (
 	"path/filepath"
 	"slices"
 
+	"refaudit/finding"
 	"refaudit/internal/journal"
 	"refaudit/internal/vfs"
 	"refaudit/reftable"
 )
+
+// sound refuses a stack with damage that an audit finds at the deep level alone: look-ups in it may miss records.
+func (s *Stack) sound() error {
+	var bad *finding.Finding
+	err := vfs.Guard(func() error {
+		t, err := s.load()
+		if err != nil {
+			return err
+		}
+		defer t.close()
+		for _, table := range t.open {
+			err := reftable.Verify(table, reftable.VerifyOptions{}, func(f finding.Finding) error {
+				if f.Severity < finding.Error {
+					return nil // an object index that repairs have left behind
+				}
+				bad = &f
+				return errStop
+			})
+			if bad != nil {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	switch {
+	case err != nil && !structural(err):
+		return fmt.Errorf("%s: %w", s.Label, err)
+	case err != nil:
+		return &Refused{Store: s.Label, Reason: "the stack is damaged, and git may take it for empty: do not run gc here", Err: err}
+	case bad != nil:
+		return &Refused{Store: s.Label, Reason: fmt.Sprintf("the stack is damaged (%s at %v: %s); scan --level=deep shows all of it", bad.ID, bad.Pos, bad.Message)}
+	}
+	return nil
+}
+
+var errStop = errors.New("enough was seen")
 
 // verify reads the stack again, as any reader would, and mends it forward should it not hold what
 // was written.
