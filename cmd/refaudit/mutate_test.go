@@ -246,6 +246,12 @@ func TestMutatedRepositories(t *testing.T) {
 		for _, problem := range s.holds(t, kind) {
 			t.Errorf("%s\n  %s", damage, problem)
 		}
+		if i%3 == 0 {
+			for _, problem := range s.repaired() {
+				t.Errorf("%s\n  %s", damage, problem)
+			}
+			s.restore()
+		}
 		s.putFile(name, s.data[name])
 	}
 	for _, s := range all {
@@ -304,6 +310,52 @@ func (s *subject) holds(t *testing.T, kind string) (problems []string) {
 		}
 	}
 	return problems
+}
+
+// repaired mends what is damaged, as far as that goes, and compares: no ref has another value than before, and what a
+// scan says then is what fix has said.
+func (s *subject) repaired() (problems []string) {
+	before := s.look()
+	fix, trouble := s.bounded([]string{"fix", "--yes"})
+	if trouble != "" {
+		return []string{"fix --yes " + trouble}
+	}
+	after := s.look()
+	for ref, was := range before {
+		if is := after[ref]; is.oid != was.oid || is.target != was.target {
+			problems = append(problems, fmt.Sprintf("fix --yes: %q was %+v and is %+v; it gave %d", ref, was, is, fix.code))
+		}
+	}
+	scan := s.run("scan")
+	if same := fix.code == scan.code || fix.code == exitRefused || fix.code == exitLocked; !same {
+		problems = append(problems, fmt.Sprintf("fix --yes gives %d, and a scan afterwards %d\n%s%s", fix.code, scan.code, fix.err, scan.out))
+	}
+	for _, f := range findings(scan) {
+		if f["fixable"] == true && f["severity"] == "error" && fix.code != exitRefused && scan.code == 1 {
+			problems = append(problems, fmt.Sprintf("fix --yes gives %d and leaves %v", fix.code, f))
+		}
+	}
+	return problems
+}
+
+// restore makes the subject what it was.
+func (s *subject) restore() {
+	filepath.WalkDir(s.root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil
+		}
+		rel, _ := filepath.Rel(s.root, path)
+		rel = filepath.ToSlash(rel)
+		if _, known := s.data[rel]; !known && strings.Contains(rel, ".git/") && (strings.Contains(rel, "/reftable/") || strings.Contains(rel, "packed-refs")) {
+			os.Remove(path)
+		}
+		return nil
+	})
+	for name, data := range s.data {
+		if now, err := os.ReadFile(filepath.Join(s.root, filepath.FromSlash(name))); err != nil || !bytes.Equal(now, data) {
+			s.putFile(name, data)
+		}
+	}
 }
 
 // helpers are files that only help to find objects: whatever they claim, a figure that is given is the right one.

@@ -41,7 +41,7 @@ func (s *subject) unseen(c *change) string {
 	case c.kind == "tables.list" && !c.deep:
 		return unlisted
 	case !was.there:
-		hidden := c.kind == "table" && s.known[is.oid] && s.truth[is.oid] == is.peel // a newer record was served instead
+		hidden := s.known[is.oid] && s.truth[is.oid] == is.peel // another record of its name was served instead
 		if stores && refname.Valid([]byte(c.ref), 0) && (hidden || s.gone(c.now, is)) {
 			return renamed
 		}
