@@ -170,7 +170,7 @@ func (s *Stack) wrongRecords(ctx context.Context, t *tables, sel Selection, brak
 		err := table.Refs(func(r *reftable.Ref) error {
 			if r.Value != nil && sel.ref(r.Name) {
 				rec := recordOf(s.Repo.Format, r)
-				refs = append(refs, subject{string(r.Name), rec.value})
+				refs = append(refs, subject{string(r.Name), rec.value, rec.peel})
 				cached = append(cached, journal.Record{Ref: finding.RefName(r.Name), OID: rec.value, Before: rec.peel, Index: r.UpdateIndex})
 			}
 			return nil
@@ -210,7 +210,7 @@ func (s *Stack) stillWrong(ctx context.Context, found []exchange) (still []excha
 		records := sortedRecords(x.records)
 		refs := make([]subject, len(records))
 		for i, rec := range records {
-			refs[i] = subject{string(rec.Ref), rec.OID}
+			refs[i] = subject{string(rec.Ref), rec.OID, rec.Before}
 		}
 		decisions, err := s.Repo.judged(ctx, refs)
 		if err != nil {

@@ -68,7 +68,7 @@ const dropAction = "delete the ref: its tag is corrupt"
 func (r *Repo) chooseCorrupt(ctx context.Context, wanted []Wanted, brake Brake, out *Outcome) (doomed []Wanted, err error) {
 	refs := make([]subject, len(wanted))
 	for i, w := range wanted {
-		refs[i] = subject{string(w.Ref), w.OID}
+		refs[i] = subject{string(w.Ref), w.OID, w.Cached}
 	}
 	decisions, err := r.judged(ctx, refs)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"refaudit/finding"
 	"refaudit/internal/crashfs"
 	"refaudit/internal/journal"
 	"refaudit/internal/lockfile"
@@ -370,5 +371,28 @@ func (w *world) recover(what string) {
 	}
 	if ids, err := w.repo.Journal.List(journal.Open); err != nil || len(ids) > 0 {
 		w.t.Errorf("%s: entries stay open: %v %v; %v", what, ids, err, out.Notices)
+	}
+}
+
+// A flipped bit in the header of a pack entry makes a commit of a tag. Its peel stays: what it is can't be known.
+func TestAPeelStaysWhereTheKindIsNotCertain(t *testing.T) {
+	for _, format := range formats {
+		w := newWorld(t, format)
+		w.objects.misread = map[oid.ID]bool{w.id("t1"): true}
+		w.objects.facts[w.id("t1")] = oid.Fact{State: oid.Present, Kind: oid.Commit}
+		w.putPacked("# a comment\nc1 refs/heads/main\n^c2\nt1 refs/tags/v1\n^c1\nt2 refs/tags/v2\n^c1\n")
+		out, err := w.packed().Fix(ctx, nil, Whole, Brake{Tags: 3})
+		if err != nil || len(out.Left) != 1 || out.Left[0].Ref != "refs/tags/v1" || out.Changes[0].ID != finding.PeelUnexpected {
+			t.Fatalf("%+v %v", out, err)
+		}
+		if got, want := w.get("/r/packed-refs"), w.expand("c1 refs/heads/main\nt1 refs/tags/v1\n^c1\nt2 refs/tags/v2\n^c2\n"); !strings.HasSuffix(got, "\n"+want) {
+			t.Errorf("became\n%s", got)
+		}
+
+		w.putTable(1, "c1 refs/heads/main c2", "t1 refs/tags/v1 c1", "t2 refs/tags/v2 c1")
+		if _, err := w.stack().Compact(ctx, Selection{}, Brake{Tags: 3}); err != nil {
+			t.Fatal(err)
+		}
+		w.serves("refs/heads/main c1", "refs/tags/v1 t1 c1", "refs/tags/v2 t2 c2")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"refaudit/finding"
+	"refaudit/internal/journal"
 	"refaudit/internal/vfs"
 	"refaudit/oid"
 	"refaudit/packed"
@@ -239,7 +240,7 @@ func (p *Packed) decidePeels(ctx context.Context, l *packedLook, wanted map[stri
 	}
 	refs := make([]subject, len(entries))
 	for i := range entries {
-		refs[i] = subject{entries[i].name, entries[i].oid}
+		refs[i] = subject{entries[i].name, entries[i].oid, entries[i].peel}
 	}
 	decisions, err := decide(ctx, refs)
 	if err != nil {
@@ -311,7 +312,7 @@ func (out *packedPlan) edit(e place, d decision, twice bool, why finding.ID) boo
 		}
 		out.structure = true
 	case why == "": // met on the way to a new header
-		c.ID = finding.PeelMissing
+		c.ID = whyWrong(journal.Record{Before: e.peel, After: d.peel})
 	}
 	out.changes = append(out.changes, c)
 	return true

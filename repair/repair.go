@@ -54,6 +54,8 @@ type TableOptions struct {
 // Objects is what a repair needs of an object database.
 type Objects interface {
 	peel.Objects
+	// Confirm answers as Look does, and has hashed the object, of whatever kind.
+	Confirm(ctx context.Context, id oid.ID) (oid.Fact, error)
 	// Content reads a whole object, for the journal of refs that are deleted.
 	Content(id oid.ID) (oid.Kind, []byte, error)
 	Close() error
@@ -137,8 +139,9 @@ type decision struct {
 
 // subject is a ref of which the peel is to be decided.
 type subject struct {
-	name string
-	id   oid.ID
+	name   string
+	id     oid.ID
+	cached oid.ID // zero: none
 }
 
 // decider decides for a batch of refs, in their order.
@@ -160,11 +163,18 @@ func (r *Repo) judged(ctx context.Context, refs []subject) (out []decision, err 
 	if err != nil {
 		return nil, err
 	}
-	for _, h := range handles {
+	for i, h := range handles {
 		v := j.Verdict(h)
 		d := decision{known: true}
 		switch v.State {
 		case peel.NotTag:
+			if refs[i].cached != none { // its kind comes from a header, which a flipped bit may have made
+				fact, err := db.Confirm(ctx, refs[i].id)
+				if err != nil {
+					return nil, err
+				}
+				d.known = fact.State == oid.Present && fact.Kind != oid.Tag
+			}
 		case peel.Sound:
 			d.peel = v.Peel
 		case peel.Corrupt:

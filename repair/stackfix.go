@@ -145,7 +145,7 @@ func (h *holding) plan(ctx context.Context, wanted []Wanted, decide decider, bra
 			h.out.Left = append(h.out.Left, Left{w.Ref, "it has changed since it was looked at"})
 			continue
 		}
-		still, refs = append(still, w), append(refs, subject{string(w.Ref), w.OID})
+		still, refs = append(still, w), append(refs, subject{string(w.Ref), w.OID, w.Cached})
 	}
 	if len(still) == 0 {
 		return nil, nil

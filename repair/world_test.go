@@ -30,6 +30,7 @@ type fakeObjects struct {
 	absence string
 	opened  *int
 	fail    error
+	misread map[oid.ID]bool // their kind, as facts have it, is not what they hash to
 }
 
 func (o fakeObjects) Look(_ context.Context, ids []oid.ID, out []oid.Fact) error {
@@ -44,6 +45,13 @@ func (o fakeObjects) Look(_ context.Context, ids []oid.ID, out []oid.Fact) error
 		out[i] = f
 	}
 	return o.fail
+}
+
+func (o fakeObjects) Confirm(_ context.Context, id oid.ID) (oid.Fact, error) {
+	if o.misread[id] {
+		return oid.Fact{State: oid.Unreadable, Err: errors.New("does not hash to its name")}, nil
+	}
+	return o.facts[id], nil
 }
 
 func (o fakeObjects) Content(id oid.ID) (oid.Kind, []byte, error) {
@@ -153,7 +161,7 @@ func (w *world) wantAll() (all []Wanted) {
 	packed.Read(src.at(), src.info.Size, w.repo.Format, packed.Options{}, nil, func(e *packed.Entry) error {
 		var p place
 		p.take(w.repo.Format, e)
-		d, err := w.repo.judged(context.Background(), []subject{{p.name, p.oid}})
+		d, err := w.repo.judged(context.Background(), []subject{{p.name, p.oid, p.peel}})
 		if err != nil {
 			w.t.Fatal(err)
 		}

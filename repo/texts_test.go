@@ -40,7 +40,7 @@ func FuzzSmallFiles(f *testing.F) {
 		if target, err := parseGitFile(text); err == nil && (target == "" || !bytes.Contains(text, []byte(target)) || strings.Contains(target, "\x00")) {
 			t.Fatalf("%q names %q", text, target)
 		}
-		if target := symrefTarget(text); strings.TrimSpace(target) == "" && target != "" && !strings.ContainsAny(target, "\v\f\u0085\u00a0") {
+		if target := symrefTarget(text); strings.Trim(target, " \t\n\r") == "" && target != "" { // git knows no other blanks
 			t.Fatalf("%q stands for %q", text, target)
 		}
 		if strings.HasPrefix(symrefTarget(text), "refs/") && !canBeHead(text) {

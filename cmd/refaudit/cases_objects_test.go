@@ -354,3 +354,47 @@ func TestC45ADeadWorktree(t *testing.T) {
 		}
 	})
 }
+
+// The kind of an object stands in the header of its pack entry, which has no checksum. A flipped bit there makes a commit
+// of a tag: its cached peel is not to blame for that, and fix must not drop it, also where it writes the whole file anew.
+func TestAFlippedKindInAPackIsNoWrongPeel(t *testing.T) {
+	inFormats(t, gittest.AllFormats, func(t *testing.T, l *lab) {
+		recs := l.records()
+		l.put(recs...)
+		l.Git("repack", "-adq")
+		pack, _ := filepath.Glob(l.File("objects/pack/*.pack"))
+		name, _ := filepath.Rel(l.Path, pack[0])
+		index := strings.TrimSuffix(pack[0], ".pack") + ".idx"
+		at := int64(-1)
+		for _, line := range strings.Split(l.Program.Run(t, "", nil, string(must1(t)(os.ReadFile(index))), "show-index", "--object-format="+l.Format.String()).Stdout, "\n") {
+			if f := strings.Fields(line); len(f) > 1 && f[1] == l.V1 {
+				fmt.Sscan(f[0], &at)
+			}
+		}
+		if at < 0 {
+			t.Fatal("the tag is not in the index")
+		}
+		data := l.ReadFile(name)
+		for _, kind := range []byte{1, 2, 3} {
+			data[at] = data[at]&^0x70 | kind<<4
+			l.WriteFile(name, data)
+			out := l.run("scan")
+			if out.code != 1 || strings.Contains(out.out, "peelUnexpected") || !strings.Contains(out.out, `"ref":"refs/tags/v1"`) {
+				t.Errorf("kind %d: %d %s", kind, out.code, out.out)
+			}
+			l.run("fix", "--yes")
+			if got := l.stored()["refs/tags/v1"]; got.peel != l.A && !strings.Contains(out.out, "peelOfCorruptTag") {
+				t.Errorf("kind %d: fix has made %v of it; a scan said %s", kind, got, out.out)
+			}
+			l.put(recs...)
+			if l.RefFormat == gittest.Files {
+				l.WriteFile("packed-refs", []byte("# a comment\n"+packedLines(recs)))
+				l.run("fix", "--yes")
+				if got := l.stored()["refs/tags/v1"]; got.peel != l.A {
+					t.Errorf("kind %d: with a new header fix has made %v of it:\n%s", kind, got, l.ReadFile("packed-refs"))
+				}
+				l.put(recs...)
+			}
+		}
+	})
+}

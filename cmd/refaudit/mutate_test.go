@@ -19,8 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"refaudit/finding"
 	"refaudit/internal/gittest"
 	"refaudit/internal/refstore"
@@ -50,6 +48,7 @@ type subject struct {
 	truth map[string]string         // what each tag object peels to
 	known map[string]bool           // objects that are there
 	sizes map[string]map[string]any // figures, by command
+	print string                    // the fingerprint
 
 	passed map[string]int // changes that can't be seen, by their kind
 }
@@ -103,6 +102,9 @@ func newSubject(t testing.TB, name string, l *lab) *subject {
 		if out.code != 0 {
 			t.Fatalf("%s, %v: exit %d\n%s%s", name, args, out.code, out.out, out.err)
 		}
+		if args[0] == "fingerprint" {
+			s.print = fingerprintOf(out)
+		}
 		if args[0] == "size" {
 			s.sizes[strings.Join(args, " ")] = usageOf(out)
 		}
@@ -112,11 +114,8 @@ func newSubject(t testing.TB, name string, l *lab) *subject {
 
 // commands are those that read.
 func (s *subject) commands() [][]string {
-	all := [][]string{{"scan"}, {"scan", "--level=deep"}, {"scan", "--level=quick"}, {"dump"}, {"size"}, {"size", "--exclude-alternates", "--method=bitmap"}, {"fix", "--dry-run"}}
-	if slices.ContainsFunc(newApp(env{}).Commands, func(c *cli.Command) bool { return c.Name == "fingerprint" }) {
-		all = append(all, []string{"fingerprint"})
-	}
-	return all
+	return [][]string{{"scan"}, {"scan", "--level=deep"}, {"scan", "--level=quick"}, {"dump"}, {"size"}, {"size", "--exclude-alternates", "--method=bitmap"},
+		{"fix", "--dry-run"}, {"fingerprint"}, {"guard", "--accept"}}
 }
 
 // A view is what readers are served, by ref.
@@ -297,6 +296,12 @@ func (s *subject) holds(t *testing.T, kind string) (problems []string) {
 	for _, name := range []string{"size", "size --exclude-alternates --method=bitmap"} {
 		problems = append(problems, s.sizesHold(kind, name, outs[name], now)...)
 	}
+	if p := fingerprintOf(outs["fingerprint"]); p != "" && clean(outs["scan"]) && (p == s.print) != s.view.sameValues(now) {
+		say("fingerprint: %s, and of the sound repository %s; it serves %v", p, s.print, s.view.changed(now))
+	}
+	if code := outs["scan"].code; (code == 3 || code == 7) && outs["guard --accept"].code == 0 && outs["scan --level=quick"].code == code {
+		say("guard lets gc run on stores that can't be read: %s", outs["scan --level=quick"].out)
+	}
 	for _, name := range []string{"scan", "scan --level=deep"} {
 		if !clean(outs[name]) {
 			continue
@@ -375,6 +380,20 @@ func (s *subject) sizesHold(kind, name string, out ran, now view) (problems []st
 	return problems
 }
 
+// fingerprintOf is the hash that a run has found; "" if none.
+func fingerprintOf(out ran) string {
+	for _, line := range strings.Split(out.out, "\n") {
+		var m struct {
+			Type        string
+			Fingerprint any
+		}
+		if json.Unmarshal([]byte(line), &m) == nil && m.Type == "repository" && m.Fingerprint != nil {
+			return fmt.Sprint(m.Fingerprint)
+		}
+	}
+	return ""
+}
+
 // usageOf is the figures of a run of size.
 func usageOf(out ran) map[string]any {
 	for _, line := range strings.Split(out.out, "\n") {
@@ -427,6 +446,13 @@ func findings(out ran) (all []map[string]any) {
 // clean tells of a run that has nothing to say but notes.
 func clean(out ran) bool {
 	return out.code == 0 && !slices.ContainsFunc(findings(out), func(f map[string]any) bool { return f["severity"] != "info" })
+}
+
+// sameValues tells whether the refs that a repository shares have the same values in a later view, whatever is cached.
+func (v view) sameValues(now view) bool {
+	return !slices.ContainsFunc(v.changed(now), func(ref string) bool {
+		return strings.HasPrefix(ref, "refs/") && (v[ref].there != now[ref].there || v[ref].oid != now[ref].oid || v[ref].target != now[ref].target)
+	})
 }
 
 // changed are the refs that are another in a later view.
