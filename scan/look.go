@@ -35,6 +35,7 @@ type look struct {
 	replacements peel.Replacements
 	tagNames     bool // tagNameMismatch is wanted
 
+	certain     []finding.Finding // that need no second look, which few repositories would be spared else
 	refs, peels int64
 	notRead     []string
 	// troubled: files of the object database were found damaged as they were used; the next look is
@@ -133,6 +134,20 @@ func (l *look) refusedSettings() error {
 		}
 	}
 	return nil
+}
+
+// settle takes a finding that a second look could not make any surer.
+func (l *look) settle(f *finding.Finding) {
+	if l.policy.Apply(f) {
+		l.certain = append(l.certain, *f)
+	}
+}
+
+func (l *look) time() time.Time {
+	if l.now == nil {
+		return time.Now()
+	}
+	return l.now()
 }
 
 // stores visits the ref stores.

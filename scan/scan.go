@@ -105,21 +105,26 @@ func Repository(ctx context.Context, target *Target, policy *Policy, o Options, 
 	if err != nil {
 		return res, err
 	}
+	tell := func(f *finding.Finding) error {
+		if o.Known != nil && o.Known(f) {
+			res.Known++
+			return nil
+		}
+		res.Add(f)
+		if o.MaxFindings > 0 && res.total() > int64(o.MaxFindings) {
+			res.Hidden++
+			return nil
+		}
+		return report(f)
+	}
 	last := first
 	if len(first.seen) > 0 {
-		last, err = lookOnce(ctx, target, policy, o, first, func(f *finding.Finding) error {
-			if o.Known != nil && o.Known(f) {
-				res.Known++
-				return nil
-			}
-			res.Add(f)
-			if o.MaxFindings > 0 && res.total() > int64(o.MaxFindings) {
-				res.Hidden++
-				return nil
-			}
-			return report(f)
-		})
-		if err != nil {
+		if last, err = lookOnce(ctx, target, policy, o, first, tell); err != nil {
+			return res, err
+		}
+	}
+	for i := range last.certain {
+		if err := tell(&last.certain[i]); err != nil {
 			return res, err
 		}
 	}

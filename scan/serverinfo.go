@@ -10,6 +10,7 @@ import (
 	"hash/maphash"
 	"io"
 	"slices"
+	"time"
 
 	"refaudit/finding"
 	"refaudit/internal/refname"
@@ -40,6 +41,8 @@ type serverInfo struct {
 	symrefs map[string]bool // the file has the values that they lead to
 
 	file    io.Reader
+	size    int64
+	settled bool // nobody has written to the file lately
 	batch   []infoLine
 	bytes   []byte // of the names in batch
 	raw     [oid.MaxSize]byte
@@ -65,7 +68,10 @@ type infoLine struct {
 }
 
 // maxInfoLine is longer than git's line for the longest name that a system allows.
-const maxInfoLine = 1 << 20
+const maxInfoLine = 1 << 16
+
+// written is how long ago a file must have been written to be of another time than our look.
+const written = 2 * time.Second
 
 // openServerInfo opens the file; nil if there is none, or it is of no interest.
 func (l *look) openServerInfo() (*serverInfo, func() error, error) {
@@ -82,7 +88,11 @@ func (l *look) openServerInfo() (*serverInfo, func() error, error) {
 		skipped := finding.New(finding.AuditSkipped, finding.Pos{File: serverInfoFile}, "can't be read: %v", err)
 		return nil, none, l.report(&skipped)
 	}
-	return &serverInfo{look: l, seed: maphash.MakeSeed(), symrefs: map[string]bool{}, file: f}, f.Close, nil
+	s := &serverInfo{look: l, seed: maphash.MakeSeed(), symrefs: map[string]bool{}, file: f, size: maxInfoLine}
+	if st, err := f.Stat(); err == nil {
+		s.size, s.settled = st.Size(), l.time().Sub(st.ModTime()) > written
+	}
+	return s, f.Close, nil
 }
 
 // note takes a ref that was read.
@@ -109,7 +119,7 @@ func (s *serverInfo) compare(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	r := bufio.NewReaderSize(s.file, maxInfoLine)
+	r := bufio.NewReaderSize(s.file, int(min(s.size+1, maxInfoLine)))
 	offset := int64(0)
 	for n := 1; ; n++ {
 		text, err := r.ReadSlice('\n')
@@ -287,5 +297,9 @@ func (s *serverInfo) conclude() error {
 	}
 	f := finding.New(finding.ServerInfoPeel, finding.Pos{File: serverInfoFile}, "is older than the refs: some have another value by now, are gone, or are not in it")
 	f.Severity = finding.Info // gc leaves the file behind wherever it runs, and hardly anybody serves it
+	if s.settled {            // what the refs said while we read them, the file can't have known
+		s.look.settle(&f)
+		return nil
+	}
 	return s.report(&f)
 }

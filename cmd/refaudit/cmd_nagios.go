@@ -127,7 +127,8 @@ func (o *nagiosOptions) audit(ctx context.Context, e env, level scan.Level, n *n
 			n.bad = append(n.bad, r.Repo)
 		}
 	}
-	err = s.whole.stopped(limited, s.all(limited, &o.targets, runtime.GOMAXPROCS(0)))
+	err = s.all(limited, &o.targets, runtime.GOMAXPROCS(0))
+	err = s.whole.stopped(limited, err, s.told.total.Load())
 	t := &s.tally.sum
 	n.errors, n.warnings, n.incomplete = t.Severities[finding.Error], t.Severities[finding.Warn], t.Repositories[reports.Incomplete]
 	for _, k := range t.Repositories {

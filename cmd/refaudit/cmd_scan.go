@@ -92,7 +92,8 @@ func runScan(ctx context.Context, e env, o scanOptions) error {
 	}
 	limited, cancel := w.limited(ctx)
 	defer cancel()
-	err = w.stopped(limited, s.all(limited, &o.targets, o.jobs))
+	err = s.all(limited, &o.targets, o.jobs)
+	err = w.stopped(limited, err, told.total.Load())
 	told.end()
 	return s.end(ctx, err, publish)
 }
@@ -126,6 +127,7 @@ func (s *scanning) all(ctx context.Context, t *targets, jobs int) error {
 	wanted.known = func() { s.told.whole.Store(true) }
 	return inOrder(ctx, s.env, &wanted, jobs, func(ctx context.Context, one target, turn <-chan struct{}) *result {
 		defer s.told.done.Add(1)
+		s.whole.begun.Add(1)
 		return s.one(ctx, one, turn)
 	}, s.finish)
 }

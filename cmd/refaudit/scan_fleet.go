@@ -86,7 +86,8 @@ type whole struct {
 	leaving  bool // the page cache is left as it was
 
 	passedOver, never atomic.Int64           // repositories that were not wanted, and of these the ones never audited
-	last              atomic.Pointer[string] // that was begun last
+	last              atomic.Pointer[string] // repository that was come to
+	begun             atomic.Int64
 	flushed           time.Time
 	notices           []string
 	trouble           chan error // the first one with the memory; nobody's audit suffers from it
@@ -227,16 +228,20 @@ func (w *whole) limited(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeoutCause(ctx, w.o.maxDuration, errMaxDuration)
 }
 
-// stopped words why a run has ended early.
-func (w *whole) stopped(ctx context.Context, err error) error {
+// stopped words why a run has ended early. total is how many repositories it came to: the last of them
+// may have waited for its turn in vain.
+func (w *whole) stopped(ctx context.Context, err error, total int64) error {
 	if err == nil || !errors.Is(context.Cause(ctx), errMaxDuration) {
 		return err
 	}
-	last := "the first repository"
-	if p := w.last.Load(); p != nil {
-		last = *p
+	last := w.last.Load()
+	switch {
+	case last == nil:
+		return fmt.Errorf("%w (%v): no repository was reached", errMaxDuration, w.o.maxDuration)
+	case w.begun.Load() < total:
+		return fmt.Errorf("%w (%v): %s and what comes after it was not reached", errMaxDuration, w.o.maxDuration, *last)
 	}
-	return fmt.Errorf("%w (%v): what comes after %s was not reached", errMaxDuration, w.o.maxDuration, last)
+	return fmt.Errorf("%w (%v): what comes after %s was not reached", errMaxDuration, w.o.maxDuration, *last)
 }
 
 // glance is what is known of a repository before it is read.

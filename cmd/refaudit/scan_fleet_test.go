@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -398,4 +399,77 @@ func cancelled(sig syscall.Signal) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(&signalError{sig})
 	return ctx, func() { cancel(nil) }
+}
+
+// smallServer makes a number of small repositories, each a copy of one of two.
+func smallServer(b *testing.B, n int) string {
+	b.Helper()
+	root := b.TempDir()
+	var from []string
+	for _, backend := range []string{gittest.Files, gittest.Reftable} {
+		r := gittest.New(b, gittest.Options{RefFormat: backend})
+		var in strings.Builder
+		for i := range 10 {
+			fmt.Fprintf(&in, "create refs/heads/b%d %s\ncreate refs/tags/t%d %s\n", i, r.B, i, r.V1)
+		}
+		r.GitIn(in.String(), "update-ref", "--stdin")
+		r.Git("gc", "-q")
+		r.Git("update-ref", "refs/heads/loose", r.A)
+		from = append(from, r.Path)
+	}
+	for i := range n {
+		to := filepath.Join(root, fmt.Sprint(i%10), fmt.Sprintf("r%d.git", i))
+		if err := os.CopyFS(to, os.DirFS(from[min(i%4/3, 1)])); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return root
+}
+
+// What a small repository costs in a scan of many, on one processor.
+func BenchmarkManySmallRepositories(b *testing.B) {
+	const n = 400
+	root := smallServer(b, n)
+	for _, c := range []struct {
+		name  string
+		flags []string
+	}{
+		{"read", nil},
+		{"page-cache=use", []string{"--page-cache=use"}},
+		{"passed-over", []string{"--state=" + b.TempDir(), "--max-age=1000h"}},
+		{"quick", []string{"--level=quick"}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			scan := func() {
+				if r := later(b, time.Hour, append([]string{"scan", "--recursive", "--quiet", "--jobs=1", root}, c.flags...)...); r.code != 0 {
+					b.Fatalf("exit %d: %s%s", r.code, r.out, r.err)
+				}
+			}
+			scan()
+			b.ResetTimer()
+			for range b.N {
+				scan()
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/n, "µs/repository")
+		})
+	}
+}
+
+// A repository that waited for its turn in vain was not looked at, and is named.
+func TestWhatWaitedInVainIsNamed(t *testing.T) {
+	w := &whole{o: &fleetOptions{maxDuration: time.Second}}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errMaxDuration)
+	says := func(total int64, want string) {
+		t.Helper()
+		if err := w.stopped(ctx, ctx.Err(), total); !errors.Is(err, errMaxDuration) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	says(0, "no repository was reached")
+	path := "/srv/a.git"
+	w.last.Store(&path)
+	says(1, "/srv/a.git and what comes after it was not reached")
+	w.begun.Add(1)
+	says(1, "what comes after /srv/a.git was not reached")
 }
