@@ -298,6 +298,9 @@ func TestReaderWithARingOfAnySize(t *testing.T) {
 			for i := range uint32(len(want)) {
 				v := []uint32{i, uint32(len(want)) - 1 - i, i * 7919 % uint32(len(want))}[step]
 				o, err := rd.object(v)
+				if o.kind == oid.Tree {
+					checkMarks(t, rd, v, o.data)
+				}
 				if err != nil || !bytes.Equal(o.data, want[v]) {
 					t.Fatalf("ring of %d, object %d: %v", size, v, err)
 				}
@@ -314,5 +317,42 @@ func TestReaderWithARingOfAnySize(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// checkMarks compares what is remembered of a tree with the tree, and remembers it.
+func checkMarks(t *testing.T, rd *reader, v uint32, tree []byte) {
+	t.Helper()
+	starts, err := entries(tree, 20, nil, func(uint32, []byte) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if marks := rd.marksOf(v); marks != nil && !slices.Equal(marks, starts) {
+		t.Fatalf("entries of %d are said to begin at %v, not at %v", v, marks, starts)
+	}
+	rd.mark(v, starts)
+}
+
+// A tree that a tree calls a blob too is walked all the same.
+func TestATreeThatIsCalledABlob(t *testing.T) {
+	r := plain(t)
+	raw := oid.MustParse(r.Tree)
+	both := append([]byte("100644 a\x00"), raw.Bytes()...)
+	both = append(append(both, "40000 b\x00"...), raw.Bytes()...)
+	tree := r.WriteObject("tree", both)
+	text := fmt.Sprintf("tree %s\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\n", tree)
+	for _, ref := range strings.Fields(r.Git("for-each-ref", "--format=%(refname)")) {
+		r.Git("update-ref", "-d", ref)
+	}
+	commit := r.WriteObject("commit", []byte(text))
+	r.Git("update-ref", "refs/heads/main", commit)
+	want := int64(0)
+	for _, id := range []string{commit, tree, r.Tree, r.Blob} {
+		want += int64(len(r.ReadFile(r.LooseName(id))))
+	}
+	s := NewSession(1)
+	defer s.Close()
+	if u := measured(t, s, r, Options{}); u.Bytes[Reachable] != want {
+		t.Errorf("%v %v, want %d", u.Bytes, u.Unknown, want)
 	}
 }

@@ -244,7 +244,9 @@ func TestTheQuarantineOfAPush(t *testing.T) {
 		if borrowed {
 			r = forkOf(t, plain(t))
 		}
-		whole := *r
+		tree := r.GitIn("100644 blob "+r.WriteObject("blob", []byte("ours"))+"\tours\n", "mktree")
+		r.Git("update-ref", "refs/heads/own", r.Git("commit-tree", tree, "-m", "ours"))
+		r.Git("repack", "-adql")
 		s := NewSession(2)
 		before := measured(t, s, r, Options{})
 		quarantine := r.File("objects/tmp_objdir-incoming-XXX")
@@ -273,9 +275,29 @@ func TestTheQuarantineOfAPush(t *testing.T) {
 		if len(u.Unknown) > 0 || u.Bytes[Unreachable] != before.Bytes[Unreachable]+st.Size() || u.Bytes[Files] != before.Bytes[Files]+st.Size() {
 			t.Errorf("borrowed %v: %v %v, before %v and %d", borrowed, u.Bytes, u.Unknown, before.Bytes, st.Size())
 		}
+		// what is pushed again lies twice, and its smaller copy counts
+		hello, _ := os.ReadFile(pushedAgain(t, quarantine, r))
+		again := measured(t, s, r, o)
+		if again.Bytes[Reachable] != u.Bytes[Reachable] || again.Bytes[Own] != u.Bytes[Own] || again.Bytes[Files] != u.Bytes[Files]+int64(len(hello)) {
+			t.Errorf("borrowed %v: %v, and before the blob came again %v", borrowed, again.Bytes, u.Bytes)
+		}
 		s.Close()
-		_ = whole
 	}
+}
+
+// pushedAgain puts a loose copy of a blob of the repository's own into the quarantine.
+func pushedAgain(t *testing.T, quarantine string, r *gittest.Repo) string {
+	t.Helper()
+	id := r.Git("rev-parse", "refs/heads/own:ours")
+	in := *r
+	in.Path = filepath.Join(t.TempDir(), "elsewhere")
+	in.WriteObject("blob", []byte("ours"))
+	path := filepath.Join(quarantine, id[:2], id[2:])
+	os.MkdirAll(filepath.Dir(path), 0o777)
+	if err := os.WriteFile(path, in.ReadFile(in.LooseName(id)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // A multi-pack-index that names a pack which is gone: its bitmap is not believed, and what is lost is missed.
