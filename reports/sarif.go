@@ -147,8 +147,12 @@ func (s *sarif) Finding(f *finding.Finding) error {
 	return s.err
 }
 
-// fileURI is the URI of a file of a repository; of the repository itself where no file is named.
+// fileURI is the URI of a file of a repository; of the repository itself where no file is named. A repository that
+// was audited from outside keeps the scheme of its URL; host:path is ssh's.
 func fileURI(repo, file string) string {
+	if remote := remoteURL(repo); remote != nil {
+		return remote.JoinPath(file).String()
+	}
 	full := file
 	if !path.IsAbs(file) {
 		full = path.Join(strings.ReplaceAll(repo, `\`, "/"), file)
@@ -157,6 +161,26 @@ func fileURI(repo, file string) string {
 		full = "/" + full
 	}
 	return (&url.URL{Scheme: "file", Path: full}).String()
+}
+
+// remoteURL is the URL of a repository that is none of a path on this machine; nil where it is one.
+func remoteURL(repo string) *url.URL {
+	if scheme, rest, ok := strings.Cut(repo, "://"); ok && !strings.ContainsAny(scheme, `/\`) {
+		if u, err := url.Parse(repo); err == nil {
+			return u
+		}
+		host, at, _ := strings.Cut(rest, "/") // a stray %, and the like
+		return &url.URL{Scheme: scheme, Host: host, Path: "/" + at}
+	}
+	host, rest, ok := strings.Cut(repo, ":")
+	if !ok || len(host) < 2 || strings.ContainsAny(host, `/\`) { // one letter is a drive
+		return nil
+	}
+	u := &url.URL{Scheme: "ssh", Host: host, Path: "/" + strings.TrimPrefix(rest, "/")}
+	if user, name, ok := strings.Cut(host, "@"); ok {
+		u.User, u.Host = url.User(user), name
+	}
+	return u
 }
 
 func (s *sarif) Repository(r *Repository) error {
