@@ -130,7 +130,7 @@ func (v *verifier) content() {
 // zeros tells of bytes that git does not see.
 func (v *verifier) zeros() string {
 	if hidden := len(v.file.Content) - len(cString(v.file.Content)); hidden > 0 {
-		return fmt.Sprintf("; %d bytes from a zero byte on are not seen by git", hidden)
+		return "; " + finding.Count(hidden, "byte from a zero byte on is not seen by git", "bytes from a zero byte on are not seen by git")
 	}
 	return ""
 }
@@ -184,7 +184,7 @@ func (v *verifier) describe() string {
 	case len(c) == 0:
 		return "is empty"
 	case bytes.Count(c, []byte{0}) == len(c):
-		return fmt.Sprintf("holds %d zero bytes", len(c))
+		return "holds " + finding.Count(len(c), "zero byte", "zero bytes")
 	case oid.HexPrefix(c, other+1) == other:
 		return fmt.Sprintf("holds an id of %d digits in a %v repository", other, v.f)
 	}

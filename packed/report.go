@@ -122,7 +122,7 @@ func (s *scan) describe(line []byte) string {
 	case len(line) == 0:
 		return "an empty line"
 	case bytes.Count(line, []byte{0}) == len(line):
-		return fmt.Sprintf("%d zero bytes: a block of the file was lost", len(line))
+		return finding.Count(len(line), "zero byte", "zero bytes") + ": a block of the file was lost"
 	case bytes.IndexByte(line, 0) >= 0:
 		return fmt.Sprintf("no entry, and holds zero bytes: %s", quote(line))
 	case hex == other && hex < len(line) && line[hex] == ' ':

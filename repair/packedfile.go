@@ -165,7 +165,7 @@ func (l *packedLook) refuse(label string) error {
 	case l.sum.Lost():
 		return &Refused{Store: label, Reason: "the file has lost bytes, and refs with them: restore it from a backup or another copy of the repository, then run fix again"}
 	case l.sum.Differing > 0:
-		return &Refused{Store: label, Reason: fmt.Sprintf("%d names stand twice with different values: delete the wrong line of each by hand, while no git runs, then run fix again", l.sum.Differing)}
+		return &Refused{Store: label, Reason: fmt.Sprintf("%s twice with different values: delete the wrong line of each by hand, while no git runs, then run fix again", finding.Count(l.sum.Differing, "name stands", "names stand"))}
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (l *packedLook) mendStructure(out *packedPlan, st Structure) {
 	s := &l.sum
 	if s.Orphans > 0 && st.Orphans {
 		out.plan.DropOrphans = true
-		whole(finding.PeelOrphan, "drop %d ^ lines that belong to no ref", s.Orphans)
+		whole(finding.PeelOrphan, "drop %s", finding.Count(s.Orphans, "^ line that belongs to no ref", "^ lines that belong to no ref"))
 	}
 	if s.Unterminated && st.Terminate {
 		out.plan.Terminate = true
@@ -187,7 +187,7 @@ func (l *packedLook) mendStructure(out *packedPlan, st Structure) {
 	}
 	if s.Duplicates > 0 && st.Duplicate {
 		out.plan.MergeEqual, out.plan.Sort = true, !s.Sorted
-		whole(finding.PackedRefDuplicate, "keep one each of %d entries that stand twice", s.Duplicates)
+		whole(finding.PackedRefDuplicate, "keep one each of %s", finding.Count(s.Duplicates, "entry that stands twice", "entries that stand twice"))
 	}
 	if !s.Sorted && s.Header.Sorted && st.Order {
 		out.plan.Sort = true

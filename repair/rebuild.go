@@ -149,7 +149,7 @@ func (s *Stack) readsAs(chosen []candidate, out *rebuilt) error {
 		out.reads = append(out.reads, c)
 	}
 	if hidden > 0 {
-		out.notices = append(out.notices, fmt.Sprintf("%s: and %d more refs", s.Label, hidden))
+		out.notices = append(out.notices, fmt.Sprintf("%s: and %s", s.Label, finding.Count(hidden, "more ref", "more refs")))
 	}
 	if err := m.Err(); err != nil {
 		return &Refused{Store: s.Label, Reason: "the tables are damaged inside", Err: err}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"refaudit/finding"
 	"refaudit/internal/journal"
 )
 
@@ -72,7 +73,7 @@ func explained(e *journal.Entry, to journal.State, cleared int) string {
 		s += "it had not happened"
 	}
 	if cleared > 0 {
-		s += fmt.Sprintf(", and %d files that it left are removed", cleared)
+		s += fmt.Sprintf(", and %s removed", finding.Count(cleared, "file that it left is", "files that it left are"))
 	}
 	return s
 }

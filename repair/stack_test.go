@@ -339,7 +339,7 @@ func TestARepairThatWasCutShortIsExplained(t *testing.T) {
 		words string
 	}{
 		"rename /r/reftable/*.temp.* /r/reftable/*.ref":               {journal.Void, "had not happened"},
-		"syncdir /r/reftable":                                         {journal.Void, "had not happened, and 1 files"},
+		"syncdir /r/reftable":                                         {journal.Void, "had not happened, and 1 file"},
 		"rename /r/reftable/tables.list.lock /r/reftable/tables.list": {journal.Void, "had not happened"},
 		"rename /state/journal/*.open /state/journal/*.done":          {journal.Done, "was done all the same"},
 	} {

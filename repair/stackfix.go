@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"refaudit/finding"
 	"refaudit/internal/journal"
 	"refaudit/internal/lockfile"
 	"refaudit/internal/vfs"
@@ -337,7 +338,7 @@ func (h *holding) clearTemps() error {
 		}
 	}
 	if len(old) > 0 {
-		h.notice("%s: %d unfinished tables of repairs that were cut short are removed", h.Label, len(old))
+		h.notice("%s: %s removed", h.Label, finding.Count(len(old), "unfinished table of a repair that was cut short is", "unfinished tables of repairs that were cut short are"))
 	}
 	return h.remove(old)
 }

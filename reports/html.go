@@ -80,11 +80,12 @@ func (p *page) Repository(r *Repository) error {
 	title := fmt.Sprintf("%s: %s", r.Repo, class)
 	fmt.Fprintf(&p.squares, `<a class="sq %s" href="#%s" title="%s"><span>%s</span></a>`, class, anchor, esc(title), esc(title))
 	if len(p.found) == 0 && r.Reason == "" {
-		fmt.Fprintf(&p.body, `<section class="quiet" id="%s"><h2>%s</h2><p>%s refs, %s cached peels checked. Nothing to say.</p></section>`+"\n",
-			anchor, esc(r.Repo), Thousands(r.Refs), Thousands(r.Peels))
+		fmt.Fprintf(&p.body, `<section class="quiet" id="%s"><h2>%s</h2><p>%s, %s checked. Nothing to say.</p></section>`+"\n",
+			anchor, esc(r.Repo), count(r.Refs, "ref", "refs"), count(r.Peels, "cached peel", "cached peels"))
 		return nil
 	}
-	fmt.Fprintf(&p.body, `<section id="%s"><h2><i class="dot %s"></i>%s</h2><p>%s refs, %s cached peels checked</p>`+"\n", anchor, class, esc(r.Repo), Thousands(r.Refs), Thousands(r.Peels))
+	fmt.Fprintf(&p.body, `<section id="%s"><h2><i class="dot %s"></i>%s</h2><p>%s, %s checked</p>`+"\n",
+		anchor, class, esc(r.Repo), count(r.Refs, "ref", "refs"), count(r.Peels, "cached peel", "cached peels"))
 	if r.Reason != "" {
 		fmt.Fprintf(&p.body, `<p class="incomplete"><b>incomplete</b> %s</p>`+"\n", esc(r.Reason))
 	}
@@ -103,7 +104,7 @@ func (p *page) Repository(r *Repository) error {
 		}
 	}
 	if r.Hidden > 0 {
-		fmt.Fprintf(&p.body, "<p>and %d more that are not shown</p>\n", r.Hidden)
+		fmt.Fprintf(&p.body, "<p>and %s not shown</p>\n", finding.Count(r.Hidden, "more that is", "more that are"))
 	}
 	p.body.WriteString("</section>\n")
 	p.found = nil

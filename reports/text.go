@@ -140,7 +140,7 @@ func (t *text) Repository(r *Repository) error {
 	}
 	if r.Hidden > 0 {
 		t.heading(r.Repo)
-		t.printf("  and %d more findings that are not shown (--max-findings)\n", r.Hidden)
+		t.printf("  and %s not shown (--max-findings)\n", finding.Count(r.Hidden, "more finding that is", "more findings that are"))
 	}
 	if r.State == Incomplete || r.Reason != "" {
 		t.heading(r.Repo)

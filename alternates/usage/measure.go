@@ -3,7 +3,6 @@ package usage
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -205,10 +204,10 @@ func decreedParents(r *repo.Repo) (parents map[oid.ID][]oid.ID, notices []string
 		parents[id] = nil
 	}
 	if len(grafts) > 0 {
-		notices = append(notices, fmt.Sprintf("%d grafts are honoured, as git does: what only they hide is not counted", len(grafts)))
+		notices = append(notices, finding.Count(len(grafts), "graft is honoured, as git does: what only it hides is not counted", "grafts are honoured, as git does: what only they hide is not counted"))
 	}
 	if len(bad) > 0 {
-		notices = append(notices, fmt.Sprintf("%d lines of info/grafts are no grafts, and are passed over", len(bad)))
+		notices = append(notices, finding.Count(len(bad), "line of info/grafts is no graft, and is passed over", "lines of info/grafts are no grafts, and are passed over"))
 	}
 	return parents, notices, nil
 }
@@ -305,10 +304,10 @@ func (m *measuring) close() error {
 func (m *measuring) tell(res *reached) {
 	u := m.u
 	if res.promised > 0 {
-		u.notice("%d promised objects are not here and not counted", res.promised)
+		u.notice("%s not here and not counted", finding.Count(res.promised, "promised object is", "promised objects are"))
 	}
 	if res.cut > 0 {
-		u.notice("the parents of %d shallow commits are left out", res.cut)
+		u.notice("the parents of %s are left out", finding.Count(res.cut, "shallow commit", "shallow commits"))
 	}
 	for _, s := range m.view.stores {
 		u.Findings = append(u.Findings, s.problems...)
@@ -332,7 +331,7 @@ func (m *measuring) tellRefs() {
 	u.Findings = once(append(u.Findings, m.tips.findings...))
 	u.Notices = append(u.Notices, m.tips.left...)
 	if m.tips.replaced > 0 {
-		u.notice("%d replacements are not followed: these are the sizes of the objects themselves, which gc keeps", m.tips.replaced)
+		u.notice("%s not followed: these are the sizes of the objects themselves, which gc keeps", finding.Count(m.tips.replaced, "replacement is", "replacements are"))
 	}
 }
 

@@ -76,7 +76,7 @@ func (p *poolRefs) tips(ctx context.Context, objects string, format oid.Format, 
 		if p.command != "" {
 			what = "core.alternateRefsCommand prints none"
 		}
-		f := finding.New(finding.AlternateExclusionEmpty, finding.Pos{File: objects}, "the repository there has %d refs, and %s: nothing would be left out", all, what)
+		f := finding.New(finding.AlternateExclusionEmpty, finding.Pos{File: objects}, "the repository there has %s, and %s: nothing would be left out", finding.Count(all, "ref", "refs"), what)
 		return nil, owner, &f, nil
 	}
 	if kept == nil {

@@ -228,20 +228,20 @@ func TestNotices(t *testing.T) {
 			s := *r
 			s.Path = path
 			return &s, Options{}
-		}, "the parents of 1 shallow commits are left out", nil, ""},
+		}, "the parents of 1 shallow commit are left out", nil, ""},
 		"grafts": {func(t *testing.T) (*gittest.Repo, Options) {
 			r := plain(t)
 			r.Git("tag", "-d", "v1")
 			r.WriteFile("info/grafts", []byte(r.B+"\nrubbish\n"))
 			return r, Options{}
-		}, "1 grafts are honoured", nil, ""},
+		}, "1 graft is honoured", nil, ""},
 		"grafts that reach further": {func(t *testing.T) (*gittest.Repo, Options) {
 			pool := plain(t)
 			f := forkOf(t, pool)
 			lost := f.Git("commit-tree", f.Tree, "-m", "named by a graft alone")
 			f.WriteFile("info/grafts", []byte(f.B+" "+f.A+" "+lost+"\n"))
 			return f, Options{}
-		}, "1 grafts are honoured", nil, ""},
+		}, "1 graft is honoured", nil, ""},
 		"partial clone": {func(t *testing.T) (*gittest.Repo, Options) {
 			return partialClone(t), Options{}
 		}, "promised objects are not here and not counted", []string{"--missing=allow-promisor"}, "GIT_NO_LAZY_FETCH=1"},
@@ -261,13 +261,13 @@ func TestNotices(t *testing.T) {
 			}
 			r.Git("update-ref", "refs/heads/main", c)
 			return r, Options{}
-		}, "1 promised objects are not here and not counted", []string{"--missing=allow-promisor"}, "GIT_NO_LAZY_FETCH=1"},
+		}, "1 promised object is not here and not counted", []string{"--missing=allow-promisor"}, "GIT_NO_LAZY_FETCH=1"},
 		"replacements": {func(t *testing.T) (*gittest.Repo, Options) {
 			r := plain(t)
 			r.Git("tag", "-d", "v1")
 			r.Git("replace", r.B, r.Git("commit-tree", r.Tree, "-m", "in its place"))
 			return r, Options{}
-		}, "1 replacements are not followed", nil, "GIT_NO_REPLACE_OBJECTS=1"},
+		}, "1 replacement is not followed", nil, "GIT_NO_REPLACE_OBJECTS=1"},
 		"a command of the repository's own": {func(t *testing.T) (*gittest.Repo, Options) {
 			f := forkOf(t, plain(t))
 			f.Git("config", "core.alternateRefsCommand", "touch "+f.File("pwned")+"; exit 0 #")

@@ -195,7 +195,8 @@ func (n *nagiosResult) tell(w io.Writer, codes bool) error {
 	if n.incomplete > 0 {
 		n.raise(nagiosUnknown, "")
 	}
-	text := fmt.Sprintf("%d errors, %d warnings, %d of %d repositories could not be read whole", n.errors, n.warnings, n.incomplete, n.repositories)
+	text := fmt.Sprintf("%s, %s, %d of %d repositories could not be read whole", finding.Count(n.errors, "error", "errors"), finding.Count(n.warnings, "warning", "warnings"),
+		n.incomplete, n.repositories)
 	if len(n.why) > 0 {
 		text = strings.Join(n.why, "; ") + "; " + text
 	}

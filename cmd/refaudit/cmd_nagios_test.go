@@ -33,11 +33,11 @@ func TestNagiosLooksNow(t *testing.T) {
 		says         string
 	}{
 		{clean.Path, "OK", 0, 0, "0 errors, 0 warnings, 0 of 1 repositories"},
-		{warns.Path, "WARNING", 0, 1, "1 warnings"},
+		{warns.Path, "WARNING", 0, 1, "1 warning, "},
 		{wrong.Path, "CRITICAL", 1, 2, wrong.Path},
 		{broken.Path, "CRITICAL", 7, 2, "1 of 1 repositories could not be read whole"},
 		{bar, "UNKNOWN", 3, 3, `a\x7cb.git`},
-		{bar + " " + warns.Path, "UNKNOWN", 3, 3, "1 warnings"},
+		{bar + " " + warns.Path, "UNKNOWN", 3, 3, "1 warning, "},
 		{"--recursive " + t.TempDir(), "UNKNOWN", 3, 3, "no repository was found"},
 		{clean.Path + " --max-duration=1ns", "UNKNOWN", 3, 3, "--max-duration is over"},
 	} {

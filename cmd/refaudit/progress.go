@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"refaudit/finding"
 	"refaudit/reports"
 )
 
@@ -104,7 +105,7 @@ func (p *progress) line(elapsed time.Duration) string {
 	if p.whole.Load() {
 		fmt.Fprintf(&b, "%d of %d repositories", done, total)
 	} else {
-		fmt.Fprintf(&b, "%d repositories", done)
+		b.WriteString(finding.Count(done, "repository", "repositories"))
 	}
 	fmt.Fprintf(&b, ", %s refs", reports.Thousands(refs))
 	if s := elapsed.Seconds(); s > 0 {

@@ -292,8 +292,8 @@ func (g *glance) passOver() (scan.Result, bool) {
 	g.passed = true
 	res := scan.Result{State: a.State, Unchanged: a.At, Refs: a.Refs, Peels: a.Peels, Known: a.Known, Severities: a.Severities, IDs: a.IDs}
 	if a.Bad() {
-		res.Notices = []string{fmt.Sprintf("is as it was on %s, when an audit gave %d errors and %d warnings: it was not read again",
-			a.At.Format(time.RFC3339), a.Severities[finding.Error], a.Severities[finding.Warn])}
+		res.Notices = []string{fmt.Sprintf("is as it was on %s, when an audit gave %s and %s: it was not read again",
+			a.At.Format(time.RFC3339), finding.Count(a.Severities[finding.Error], "error", "errors"), finding.Count(a.Severities[finding.Warn], "warning", "warnings"))}
 	}
 	return res, true
 }
@@ -369,11 +369,11 @@ func (w *whole) end(report reports.Report, cut bool) (err error) {
 		}
 	}()
 	if n := w.never.Load(); n > 0 {
-		w.notices = append(w.notices, fmt.Sprintf("%d repositories were passed over (--only-known-bad) that no audit with this --state has seen", n))
+		w.notices = append(w.notices, finding.Count(n, "repository was", "repositories were")+" passed over (--only-known-bad) that no audit with this --state has seen")
 	}
 	if w.baseline != nil && !cut {
 		if n := w.baseline.Gone(); n > 0 {
-			w.notices = append(w.notices, fmt.Sprintf("%d findings of the baseline were not met again: it can be written anew", n))
+			w.notices = append(w.notices, finding.Count(n, "finding of the baseline was", "findings of the baseline were")+" not met again: it can be written anew")
 		}
 	}
 	switch {

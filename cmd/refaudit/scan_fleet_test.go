@@ -208,7 +208,7 @@ func TestABaselineHidesWhatIsKnown(t *testing.T) {
 		t.Errorf("exit %d: %s", out.code, out.out)
 	}
 	clean, _ := gittest.Clean(t, gittest.Options{})
-	if out := command(t, nil, nil, "scan", "--baseline", base, clean.Path); out.code != 0 || !strings.Contains(out.out, "1 findings of the baseline were not met again") {
+	if out := command(t, nil, nil, "scan", "--baseline", base, clean.Path); out.code != 0 || !strings.Contains(out.out, "1 finding of the baseline was not met again") {
 		t.Errorf("exit %d: %s", out.code, out.out)
 	}
 	broken, _ := gittest.TableCrc(t, gittest.Options{RefFormat: gittest.Reftable})

@@ -290,7 +290,7 @@ func (c *comparison) suspicions(now *Facts) (why []string) {
 		were += s.were
 	}
 	if c.lost == were && were > 0 && c.names.Len() == 0 {
-		say("all %d refs are gone", were)
+		say("%s", allGone(were, ""))
 		return why
 	}
 	if c.guard.Lost > 0 && c.lost <= c.guard.Lost {
@@ -304,7 +304,7 @@ func (c *comparison) suspicions(now *Facts) (why []string) {
 	}
 	for _, key := range []string{"refs/heads/", "refs/tags/"} {
 		if s := c.spaces[key]; s != nil && s.lost == s.were && (key == "refs/heads/" || s.were > 1) {
-			say("all %d refs of %s are gone", s.were, strings.TrimSuffix(key, "/"))
+			say("%s", allGone(s.were, " of "+strings.TrimSuffix(key, "/")))
 		}
 	}
 	share := shareLost
@@ -321,6 +321,13 @@ func (c *comparison) suspicions(now *Facts) (why []string) {
 		}
 	}
 	return why
+}
+
+func allGone(n int, where string) string {
+	if n == 1 {
+		return "the only ref" + where + " is gone"
+	}
+	return fmt.Sprintf("all %d refs%s are gone", n, where)
 }
 
 // hidesValue tells whether, because of a finding of a store, it can't be said which refs there are and what they hold.

@@ -96,6 +96,15 @@ func TestWhatPeopleDeleteIsNoDamage(t *testing.T) {
 	}
 }
 
+func TestOneRefIsWordedAsOne(t *testing.T) {
+	if got := allGone(1, " of refs/heads"); got != "the only ref of refs/heads is gone" {
+		t.Error(got)
+	}
+	if got := allGone(2, ""); got != "all 2 refs are gone" {
+		t.Error(got)
+	}
+}
+
 func TestWhatIsLostLooksSo(t *testing.T) {
 	for _, o := range []gittest.Options{{}, {RefFormat: gittest.Reftable}} {
 		for _, c := range []struct {

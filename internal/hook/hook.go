@@ -187,7 +187,7 @@ func (j *judging) update(u *Update, h peel.Handle) error {
 		return nil
 	}
 	if depth := j.judge.Depth(h, j.settings.MaxDepth+1); depth > j.settings.MaxDepth {
-		j.say(u, finding.TagUnreadable, "a chain of more than %d tags (refaudit.hook.maxChainDepth)", j.settings.MaxDepth)
+		j.say(u, finding.TagUnreadable, "a chain of more than %s (refaudit.hook.maxChainDepth)", finding.Count(j.settings.MaxDepth, "tag", "tags"))
 		return nil
 	}
 	problems, name, err := j.text(u, h)
@@ -212,7 +212,7 @@ func (j *judging) text(u *Update, h peel.Handle) ([]tagtext.Problem, []byte, err
 	kind, text, err := j.db.Read(u.New, j.settings.MaxTag)
 	switch {
 	case errors.Is(err, odb.ErrTooLarge):
-		j.say(u, finding.TagUnreadable, "tag %v is larger than %d bytes (refaudit.hook.maxTagSize)", u.New, j.settings.MaxTag)
+		j.say(u, finding.TagUnreadable, "tag %v is larger than %s (refaudit.hook.maxTagSize)", u.New, finding.Count(j.settings.MaxTag, "byte", "bytes"))
 		return nil, nil, nil
 	case err != nil:
 		if damage := (*finding.Corrupt)(nil); errors.As(err, &damage) {

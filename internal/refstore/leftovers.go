@@ -142,7 +142,7 @@ func (v *visit) whole(name string, st fs.FileInfo) finding.Pos {
 }
 
 func (v *visit) leftover(name string, st fs.FileInfo, age time.Duration, effect string) error {
-	return v.report(finding.New(finding.LockLeftover, v.whole(name, st), "was left behind by a writer, %s ago, with %d bytes: %s", since(age), st.Size(), effect))
+	return v.report(finding.New(finding.LockLeftover, v.whole(name, st), "was left behind by a writer, %s ago, with %s: %s", since(age), finding.Count(st.Size(), "byte", "bytes"), effect))
 }
 
 // stale tells of a lock that has stood for long. A lock is empty while it is held: its size says nothing.
@@ -161,13 +161,13 @@ func (v *visit) stale(name string, age time.Duration) error {
 func since(age time.Duration) string {
 	switch {
 	case age < 2*time.Minute:
-		return fmt.Sprintf("%d seconds", int(age.Seconds()))
+		return finding.Count(max(0, int(age.Seconds())), "second", "seconds")
 	case age < 2*time.Hour:
-		return fmt.Sprintf("%d minutes", int(age.Minutes()))
+		return finding.Count(int(age.Minutes()), "minute", "minutes")
 	case age < 48*time.Hour:
-		return fmt.Sprintf("%d hours", int(age.Hours()))
+		return finding.Count(int(age.Hours()), "hour", "hours")
 	}
-	return fmt.Sprintf("%d days", int(age.Hours()/24))
+	return finding.Count(int(age.Hours()/24), "day", "days")
 }
 
 // modes tells of tables that somebody can't read who can read HEAD: to them the repository is empty.

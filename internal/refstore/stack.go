@@ -99,8 +99,8 @@ func (v *visit) lostList(label, what string) error {
 	slices.Sort(tables)
 	v.sum.unread(label + " " + what)
 	f := finding.New(finding.ReftableOrphanTable, finding.Pos{File: label},
-		"%s, and %d tables lie beside it: %s. Copy reftable/ away and stop every git process first: any running git deletes these tables. "+
-			"Then `refaudit fix --rebuild-tables-list` puts the list together again; %s", what, len(tables), strings.Join(tables, ", "), noGC)
+		"%s, and %s beside it: %s. Copy reftable/ away and stop every git process first: any running git deletes these tables. "+
+			"Then `refaudit fix --rebuild-tables-list` puts the list together again; %s", what, finding.Count(len(tables), "table lies", "tables lie"), strings.Join(tables, ", "), noGC)
 	f.Severity = finding.Error
 	return v.broken(f)
 }

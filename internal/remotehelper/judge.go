@@ -17,7 +17,7 @@ type Findings struct {
 }
 
 func (f *Findings) Error() string {
-	return fmt.Sprintf("what %s serves is wrong in %d place(s), see above; nothing of it was stored (refaudit.remote.onFinding=warn lets it in)", f.URL, f.Count)
+	return fmt.Sprintf("what %s serves is wrong in %s, see above; nothing of it was stored (refaudit.remote.onFinding=warn lets it in)", f.URL, finding.Count(f.Count, "place", "places"))
 }
 
 // judge compares what the server advertised with what came, and tells of what differs.
