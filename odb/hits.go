@@ -20,8 +20,8 @@ const (
 	looseKey   = 1 << 63
 )
 
-// sortHits sorts by key.
-func sortHits(hits []hit) []hit {
+// sortHits sorts by key, in hits or in room, which is made as long.
+func sortHits(hits []hit, room *[]hit) []hit {
 	if len(hits) < 1024 {
 		slices.SortFunc(hits, func(a, b hit) int {
 			switch {
@@ -34,18 +34,20 @@ func sortHits(hits []hit) []hit {
 		})
 		return hits
 	}
-	return radixSort(hits)
+	if cap(*room) < len(hits) {
+		*room = make([]hit, cap(hits))
+	}
+	return radixSort(hits, (*room)[:len(hits)])
 }
 
 // radixSort sorts by eleven bits of the key at a time, the lowest first, leaving out those in
-// which all keys agree.
-func radixSort(hits []hit) []hit {
+// which all keys agree. What comes out lies in one of both.
+func radixSort(hits, other []hit) []hit {
 	const width = 11
 	var differ uint64
 	for _, h := range hits {
 		differ |= h.key ^ hits[0].key
 	}
-	other := make([]hit, len(hits))
 	var count [1 << width]int32
 	for shift := 0; shift < 64; shift += width {
 		if differ>>shift&(1<<width-1) == 0 {

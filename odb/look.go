@@ -80,17 +80,21 @@ func (l *look) run(ctx context.Context) error {
 func (l *look) pass(ctx context.Context, count int, index func(int) int32) error {
 	err := parallel(ctx, len(l.workers), count, func(n, from, to int) {
 		w := l.workers[n]
+		w.warm(from, to, index)
 		w.each(from, to, index, func(k int) { w.find(index(k)) })
 	})
 	if err != nil {
 		return err
 	}
-	var hits []hit
+	room := l.db.hits.Get().(*[2][]hit)
+	defer l.db.hits.Put(room)
+	hits := room[0][:0]
 	for _, w := range l.workers {
 		hits = append(hits, w.hits...)
 		w.hits = w.hits[:0]
 	}
-	hits = sortHits(hits)
+	room[0] = hits
+	hits = sortHits(hits, &room[1])
 	return parallel(ctx, len(l.workers), len(hits), func(n, from, to int) {
 		w := l.workers[n]
 		w.each(from, to, func(k int) int32 { return hits[k].i }, func(k int) { w.read(hits[k]) })
@@ -136,6 +140,8 @@ type worker struct {
 	hits    []hit
 	missing []int32
 	failed  []int32
+	part    []int32 // scratch of warm
+	met     byte    // of what warm has touched, or no code would be made for that
 }
 
 func newWorker(f oid.Format) *worker { return &worker{objects: &objectReader{format: f}} }
@@ -163,6 +169,34 @@ func (w *worker) each(from, to int, index func(k int) int32, fn func(k int)) {
 			k++
 		}
 	}
+}
+
+// warmFrom is how many ids an index must have to be worth warming: smaller ones stay in the cache by themselves.
+const warmFrom = 1 << 13
+
+// warm prepares the search for a part of the batch in the indexes that are searched first.
+func (w *worker) warm(from, to int, index func(k int) int32) {
+	w.part = w.part[:0]
+	for k := from; k < to; k++ {
+		if i := index(k); w.ids[i].Format() == w.db.format {
+			w.part = append(w.part, i)
+		}
+	}
+	vfs.Guard(func() error { // what can't be read, find will meet
+		for _, s := range w.view.stores {
+			if m := s.midx; m != nil && m.ids.count >= warmFrom {
+				w.met ^= m.ids.warm(w.ids, w.part)
+				return nil
+			}
+			for at, p := range s.packs {
+				if x, err := p.Index(); err == nil && !s.covered[at] && x.ids.count >= warmFrom {
+					w.met ^= x.ids.warm(w.ids, w.part)
+					return nil
+				}
+			}
+		}
+		return nil
+	})
 }
 
 // find notes where an object lies.

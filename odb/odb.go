@@ -50,6 +50,7 @@ type DB struct {
 	refresh sync.Mutex
 	retired []*view
 	workers sync.Pool
+	hits    sync.Pool // of *[2][]hit: room for a batch's, and for sorting them
 }
 
 // Open finds the packs of an object folder, and of the folders that it borrows from. The findings
@@ -63,6 +64,7 @@ func Open(objectDir string, f oid.Format, opts Options) (*DB, []finding.Finding,
 	}
 	db := &DB{dir: objectDir, format: f, options: opts}
 	db.workers.New = func() any { return newWorker(f) }
+	db.hits.New = func() any { return new([2][]hit) }
 	v, err := db.load(nil)
 	if err != nil {
 		return nil, nil, err

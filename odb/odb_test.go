@@ -247,7 +247,7 @@ func TestSortHits(t *testing.T) {
 			hits[i] = hit{key: x & (looseKey | 3<<offsetBits | 1<<20 - 1), i: int32(i)}
 		}
 		sum := int64(0)
-		sorted := sortHits(hits)
+		sorted := sortHits(hits, new([]hit))
 		for i := range sorted {
 			if sum += int64(sorted[i].i); i > 0 && sorted[i-1].key > sorted[i].key {
 				t.Fatalf("%d: not sorted at %d", n, i)

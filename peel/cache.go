@@ -130,7 +130,7 @@ func (j *Judge) ThroughReplacements(ctx context.Context, id, cached oid.ID, r Re
 		if !j.isTag(hs[0]) {
 			return replaced && name == cached, nil
 		}
-		id = j.nodes[j.nodes[hs[0]].next].id
+		id = j.nodes.at(j.nodes.at(hs[0]).next).id
 	}
 	return false, nil
 }

@@ -115,7 +115,7 @@ const unlooked oid.State = 255
 // each object once. It is not safe for concurrent use.
 type Judge struct {
 	objects Objects
-	nodes   []node
+	nodes   nodes
 	index   table
 	errs    map[Handle]error // of unreadable objects
 	// AbsenceUnknown tells why no absent object need be lost; "" if absent means gone. Set it before
@@ -126,7 +126,8 @@ type Judge struct {
 
 	ask   []oid.ID // scratch of Learn
 	facts []oid.Fact
-	at    []int32 // which of facts each of ask is
+	at    []int32 // which of facts, or whose target, each of ask is
+	next  []Handle
 }
 
 // NewJudge makes a judge that knows nothing yet.
@@ -148,17 +149,17 @@ func (j *Judge) known(id *oid.ID, f *oid.Fact) bool {
 	if j.before == nil {
 		return false
 	}
-	h, ok := j.before.index.get(j.before.nodes, id)
+	h, ok := j.before.index.get(&j.before.nodes, id)
 	if !ok {
 		return false
 	}
-	n := &j.before.nodes[h]
+	n := j.before.nodes.at(h)
 	if n.state != oid.Present {
 		return false
 	}
 	*f = oid.Fact{State: oid.Present, Kind: n.kind, Claims: n.claims}
 	if n.next >= 0 {
-		f.Target = j.before.nodes[n.next].id
+		f.Target = j.before.nodes.at(n.next).id
 	}
 	return true
 }
@@ -166,44 +167,42 @@ func (j *Judge) known(id *oid.ID, f *oid.Fact) bool {
 // Learn looks at the objects and, of tags, at the whole chain; it appends their handles to out.
 // Objects that were learned before are not looked at again.
 func (j *Judge) Learn(ctx context.Context, ids []oid.ID, out []Handle) ([]Handle, error) {
-	first := Handle(len(j.nodes))
-	for i := range ids {
-		out = append(out, j.add(&ids[i]))
-	}
-	for from := first; int(from) < len(j.nodes); {
-		to := Handle(len(j.nodes))
+	first := j.nodes.count
+	out = j.index.putAll(&j.nodes, ids, out)
+	for from := first; from < j.nodes.count; {
+		to := j.nodes.count
 		if err := j.look(ctx, from, to); err != nil {
 			j.forget(first)
 			return nil, err
 		}
-		for h := from; h < to; h++ { // the next round: targets not met yet
-			if n := &j.nodes[h]; n.state == oid.Present && n.kind == oid.Tag {
-				target := j.facts[h-from].Target
-				next := j.add(&target)
-				j.nodes[h].next = next
-			}
-		}
+		j.targets(from, to)
 		from = to
 	}
-	for h := first; int(h) < len(j.nodes); h++ {
+	for h := first; h < j.nodes.count; h++ {
 		j.follow(h)
 	}
 	return out, nil
 }
 
-// add gives the object a node, if it has none.
-func (j *Judge) add(id *oid.ID) Handle {
-	h, known := j.index.put(j.nodes, id, Handle(len(j.nodes)))
-	if !known {
-		j.nodes = append(j.nodes, node{id: *id, next: -1, last: -1})
+// targets gives nodes to the targets of the tags among the nodes that facts are about: those not met yet are the
+// next round.
+func (j *Judge) targets(from, to Handle) {
+	j.ask, j.at = j.ask[:0], j.at[:0]
+	for h := from; h < to; h++ {
+		if j.isTag(h) {
+			j.ask, j.at = append(j.ask, j.facts[h-from].Target), append(j.at, int32(h))
+		}
 	}
-	return h
+	j.next = j.index.putAll(&j.nodes, j.ask, j.next[:0])
+	for i, h := range j.at {
+		j.nodes.at(Handle(h)).next = j.next[i]
+	}
 }
 
 // forget takes back the nodes from first on: an audit that was stopped half-way knows nothing of them.
 func (j *Judge) forget(first Handle) {
-	j.nodes = j.nodes[:first]
-	j.index.rebuild(j.nodes)
+	j.nodes.cut(first)
+	j.index.rebuild(&j.nodes)
 }
 
 func (j *Judge) look(ctx context.Context, from, to Handle) error {
@@ -217,7 +216,7 @@ func (j *Judge) look(ctx context.Context, from, to Handle) error {
 		return err
 	}
 	for i := range j.facts {
-		f, n := &j.facts[i], &j.nodes[from+Handle(i)]
+		f, n := &j.facts[i], j.nodes.at(from+Handle(i))
 		n.state, n.kind, n.claims = f.State, f.Kind, f.Claims
 		switch f.State {
 		case oid.Elsewhere:
@@ -238,7 +237,7 @@ func (j *Judge) look(ctx context.Context, from, to Handle) error {
 func (j *Judge) askAll(ctx context.Context, from Handle) error {
 	j.ask, j.at = j.ask[:0], j.at[:0]
 	for i := range j.facts {
-		if id := &j.nodes[from+Handle(i)].id; !j.known(id, &j.facts[i]) {
+		if id := &j.nodes.at(from + Handle(i)).id; !j.known(id, &j.facts[i]) {
 			j.ask, j.at = append(j.ask, *id), append(j.at, int32(i))
 		}
 	}
@@ -260,13 +259,13 @@ func (j *Judge) askAll(ctx context.Context, from Handle) error {
 
 // follow finds how the chain from h ends, and notes it at every tag on the way.
 func (j *Judge) follow(h Handle) {
-	if j.nodes[h].end != open || !j.isTag(h) {
+	if j.nodes.at(h).end != open || !j.isTag(h) {
 		return
 	}
 	at, steps := h, 0
-	for j.nodes[at].end == open {
-		n := &j.nodes[at]
-		t := &j.nodes[n.next]
+	for j.nodes.at(at).end == open {
+		n := j.nodes.at(at)
+		t := j.nodes.at(n.next)
 		switch {
 		case t.state == oid.Elsewhere, t.state == oid.Absent && j.AbsenceUnknown != "":
 			n.end, n.last = elsewhere, at
@@ -282,32 +281,32 @@ func (j *Judge) follow(h Handle) {
 			n.end, n.last = sound, n.next
 		default:
 			at = n.next
-			if steps++; steps > len(j.nodes) { // a chain of real objects can't come back to itself
+			if steps++; steps > int(j.nodes.count) { // a chain of real objects can't come back to itself
 				n.end, n.last = unreadable, at
 				j.errs[at] = errors.New("a chain of tags that leads back to itself")
 			}
 		}
 	}
-	end, last := j.nodes[at].end, j.nodes[at].last
-	for at = h; j.nodes[at].end == open; at = j.nodes[at].next {
-		j.nodes[at].end, j.nodes[at].last = end, last
+	end, last := j.nodes.at(at).end, j.nodes.at(at).last
+	for at = h; j.nodes.at(at).end == open; at = j.nodes.at(at).next {
+		j.nodes.at(at).end, j.nodes.at(at).last = end, last
 	}
 }
 
 func (j *Judge) isTag(h Handle) bool {
-	return j.nodes[h].state == oid.Present && j.nodes[h].kind == oid.Tag
+	return j.nodes.at(h).state == oid.Present && j.nodes.at(h).kind == oid.Tag
 }
 
 // ID is the object behind a handle.
-func (j *Judge) ID(h Handle) oid.ID { return j.nodes[h].id }
+func (j *Judge) ID(h Handle) oid.ID { return j.nodes.at(h).id }
 
 // Len is how many objects were looked at.
-func (j *Judge) Len() int { return len(j.nodes) }
+func (j *Judge) Len() int { return int(j.nodes.count) }
 
 // Right tells at once whether the cached peel (raw, nil for none) is what h's object ought to
 // have: it is the answer for nearly every ref, and costs no allocation. On false, ask Verdict.
 func (j *Judge) Right(h Handle, cached []byte) bool {
-	n := &j.nodes[h]
+	n := j.nodes.at(h)
 	switch {
 	case n.state != oid.Present:
 		return false
@@ -316,7 +315,7 @@ func (j *Judge) Right(h Handle, cached []byte) bool {
 	case n.end != sound || cached == nil:
 		return false
 	}
-	return string(j.nodes[n.last].id.Bytes()) == string(cached)
+	return string(j.nodes.at(n.last).id.Bytes()) == string(cached)
 }
 
 // IsTag tells whether the object is there and is a tag.
@@ -324,15 +323,15 @@ func (j *Judge) IsTag(h Handle) bool { return j.isTag(h) }
 
 // Kind is the kind of an object that is there; 0 if it isn't.
 func (j *Judge) Kind(h Handle) oid.Kind {
-	if j.nodes[h].state != oid.Present {
+	if j.nodes.at(h).state != oid.Present {
 		return 0
 	}
-	return j.nodes[h].kind
+	return j.nodes.at(h).kind
 }
 
 // Verdict is what the rules say of an object.
 func (j *Judge) Verdict(h Handle) Verdict {
-	n := &j.nodes[h]
+	n := j.nodes.at(h)
 	switch n.state {
 	case oid.Absent:
 		if j.AbsenceUnknown != "" {
@@ -354,14 +353,14 @@ func (j *Judge) Verdict(h Handle) Verdict {
 		return Verdict{State: NotTag, Kind: n.kind}
 	}
 	v := Verdict{State: Corrupt, Kind: oid.Tag}
-	at := &j.nodes[n.last]
+	at := j.nodes.at(n.last)
 	if n.end == sound {
 		v.State, v.Peel = Sound, at.id
 		return v
 	}
 	v.Fault = Fault{Tag: at.id, Claims: at.claims}
 	if at.next >= 0 {
-		t := &j.nodes[at.next]
+		t := j.nodes.at(at.next)
 		v.Fault.Target, v.Fault.Is = t.id, t.kind
 	}
 	switch n.end {
@@ -389,11 +388,11 @@ func (j *Judge) reason(h Handle) string {
 
 // OnChain tells whether id is one of the tags on the way from h, h itself included.
 func (j *Judge) OnChain(h Handle, id oid.ID) bool {
-	for steps := 0; h >= 0 && j.isTag(h) && steps <= len(j.nodes); steps++ {
-		if j.nodes[h].id == id {
+	for steps := 0; h >= 0 && j.isTag(h) && steps <= int(j.nodes.count); steps++ {
+		if j.nodes.at(h).id == id {
 			return true
 		}
-		h = j.nodes[h].next
+		h = j.nodes.at(h).next
 	}
 	return false
 }
@@ -403,7 +402,7 @@ func (j *Judge) Depth(h Handle, limit int) int {
 	n := 0
 	for n < limit && h >= 0 && j.isTag(h) {
 		n++
-		h = j.nodes[h].next
+		h = j.nodes.at(h).next
 	}
 	return n
 }

@@ -34,6 +34,7 @@ type record struct {
 	name            uint32 // where it begins in bytes
 	nameEnd         uint32 // the peel follows the name
 	peelEnd         uint32
+	info            int32 // the line of info/refs that is done with it; 0: none
 	file            uint16
 	promise         peel.Promise
 	source          refstore.Source
@@ -53,7 +54,7 @@ func (b *batch) full() bool {
 	return len(b.recs) == batchSize || len(b.found) == batchSize || len(b.bytes) >= maxBatchBytes
 }
 
-func (b *batch) add(f oid.Format, r *refstore.Ref) {
+func (b *batch) add(f oid.Format, r *refstore.Ref, info int) {
 	if n := len(b.files); n == 0 || b.files[n-1] != r.Pos.File {
 		b.files = append(b.files, r.Pos.File)
 	}
@@ -65,7 +66,7 @@ func (b *batch) add(f oid.Format, r *refstore.Ref) {
 		offset: r.Pos.Offset, length: uint32(r.Pos.Length), line: int32(r.Pos.Line), block: r.Pos.Block, blocked: r.Pos.Blocked,
 		peelOffset: r.PeelPos.Offset, peelLength: uint32(r.PeelPos.Length), peelLine: int32(r.PeelPos.Line),
 		name: uint32(name), nameEnd: uint32(nameEnd), peelEnd: uint32(len(b.bytes)),
-		file: uint16(len(b.files) - 1), promise: r.Promise, source: r.Source, hidden: r.Hidden,
+		info: int32(info), file: uint16(len(b.files) - 1), promise: r.Promise, source: r.Source, hidden: r.Hidden,
 	})
 	b.ids = append(b.ids, oid.FromBytes(f, r.OID))
 }
@@ -94,8 +95,9 @@ func (b *batch) peelPosOf(c *record) finding.Pos {
 // errStopped ends the reading of a store when its judge has stopped.
 var errStopped = errors.New("stopped")
 
-// reader visits a store: it gives what is wrong with the store to report and each record to each.
-type reader func(report func(finding.Finding) error, each func(*refstore.Ref) error) error
+// reader visits a store: it gives what is wrong with the store to report and each record to each, with the line of
+// info/refs that is done with it.
+type reader func(report func(finding.Finding) error, each func(r *refstore.Ref, info int) error) error
 
 // pipe reads a store in one goroutine and judges batches in the caller's. judge gets each full
 // batch, which is used again afterwards.
@@ -108,8 +110,8 @@ func pipe(ctx context.Context, f oid.Format, read reader, judge func(*batch) err
 	go func() {
 		err := read(func(x finding.Finding) error {
 			return p.put(func(b *batch) { b.found = append(b.found, x) })
-		}, func(r *refstore.Ref) error {
-			return p.put(func(b *batch) { b.add(f, r) })
+		}, func(r *refstore.Ref, info int) error {
+			return p.put(func(b *batch) { b.add(f, r, info) })
 		})
 		if err == nil && p.filling != nil {
 			err = p.send()

@@ -41,7 +41,11 @@ func (l *look) judgeBatch(ctx context.Context, b *batch) error {
 		name := b.nameOf(r)
 		kind := l.judge.Kind(h)
 		branch := kind != oid.Commit && bytes.HasPrefix(name, headsPrefix)
-		if l.judge.Right(h, cached) && !branch && !(kind == oid.Tag && (l.tagNames || l.level == Deep)) {
+		right := l.judge.Right(h, cached)
+		if !right && r.info > 0 {
+			l.info.doubt(int(r.info), cached != nil)
+		}
+		if right && !branch && !(kind == oid.Tag && (l.tagNames || l.level == Deep)) {
 			continue
 		}
 		if err := l.judgeRecord(ctx, b, r, h); err != nil {

@@ -24,6 +24,7 @@ type look struct {
 	policy  *Policy
 	objects *objects
 	judge   *peel.Judge
+	info    *serverInfo   // nil: there is none
 	handles []peel.Handle // scratch of judgeBatch
 	emit    func(*finding.Finding) error
 	now     func() time.Time
@@ -78,14 +79,15 @@ func lookOnce(ctx context.Context, t *Target, policy *Policy, o Options, before 
 		return nil, err
 	}
 	defer closeInfo()
-	err = pipe(ctx, l.format, func(report func(finding.Finding) error, each func(*refstore.Ref) error) error {
+	l.info = info
+	err = pipe(ctx, l.format, func(report func(finding.Finding) error, each func(*refstore.Ref, int) error) error {
 		return l.stores(ctx, report, func(r *refstore.Ref) error {
 			l.noteReplacement(r)
-			info.note(r)
+			line := info.note(r)
 			if r.OID == nil || before != nil && !before.troubled && !before.named[string(r.Name)] {
 				return nil
 			}
-			return each(r)
+			return each(r, line)
 		})
 	}, func(b *batch) error {
 		if o.Pace != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -33,6 +34,9 @@ const serverInfoFile = "info/refs"
 // serverInfo is the comparison of that file with the refs, in one look.
 type serverInfo struct {
 	*look
+	beside  *beside
+	refs    int // how many are served
+	doubts  []doubted
 	seed    maphash.Seed
 	seen    []uint64        // a hash of name and value of each ref that is served, as they came
 	next    int             // of seen: the one that the next line is likely to be about
@@ -40,7 +44,7 @@ type serverInfo struct {
 	sorted  []place         // seen in order of the hashes, once it is needed
 	symrefs map[string]bool // the file has the values that they lead to
 
-	file    io.Reader
+	file    io.ReaderAt
 	size    int64
 	settled bool // nobody has written to the file lately
 	batch   []infoLine
@@ -56,6 +60,12 @@ type serverInfo struct {
 type place struct {
 	hash uint64
 	at   int
+}
+
+// doubted is a line that is done with a ref whose peel is wrong.
+type doubted struct {
+	line   int
+	peeled bool // the line has one of its peel below it
 }
 
 // infoLine is a ref and its peel, as the file has them.
@@ -92,18 +102,43 @@ func (l *look) openServerInfo() (*serverInfo, func() error, error) {
 	if st, err := f.Stat(); err == nil {
 		s.size, s.settled = st.Size(), l.time().Sub(st.ModTime()) > written
 	}
+	s.beside = newBeside(l.format, s.reader(), s.symrefs)
 	return s, f.Close, nil
 }
 
-// note takes a ref that was read.
-func (s *serverInfo) note(r *refstore.Ref) {
+// reader reads the file from its start.
+func (s *serverInfo) reader() *bufio.Reader {
+	return bufio.NewReaderSize(io.NewSectionReader(s.file, 0, math.MaxInt64), int(min(s.size+1, maxInfoLine)))
+}
+
+// note takes a ref that was read, and gives the number of the line that is done with it: it says what the ref says,
+// and has the peel that the store caches. 0: there is none such.
+func (s *serverInfo) note(r *refstore.Ref) int {
 	switch {
 	case s == nil || r.Hidden || !bytes.HasPrefix(r.Name, refsPrefix):
+		return 0
 	case r.OID == nil:
 		s.symrefs[string(r.Name)] = true
-	default:
-		s.seen = append(s.seen, s.hash(r.Name, r.OID))
+		s.beside.passSymref(r.Name)
+		return 0
 	}
+	if len(s.seen) == cap(s.seen) {
+		s.seen = slices.Grow(s.seen, max(64, len(s.seen)))
+	}
+	s.seen = append(s.seen, s.hash(r.Name, r.OID))
+	if r.Source == refstore.Loose { // these come first, and would lead the file past all others
+		return 0
+	}
+	line := s.beside.take(r)
+	if line > 0 {
+		s.matched++
+	}
+	return line
+}
+
+// doubt takes back that a line is done with its ref: the peel of both is wrong. It may be called while refs are noted.
+func (s *serverInfo) doubt(line int, peeled bool) {
+	s.doubts = append(s.doubts, doubted{line, peeled})
 }
 
 func (s *serverInfo) hash(name, id []byte) uint64 {
@@ -114,18 +149,30 @@ func (s *serverInfo) hash(name, id []byte) uint64 {
 	return h.Sum64()
 }
 
-// compare reads the file, when all refs are known and judged.
+// compare reads the lines that are not done, when all refs are known and judged.
 func (s *serverInfo) compare(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	r := bufio.NewReaderSize(s.file, int(min(s.size+1, maxInfoLine)))
+	for _, w := range s.doubts {
+		s.matched--
+		s.beside.undo(w.line)
+		if w.peeled {
+			s.beside.undo(w.line + 1)
+		}
+	}
+	if s.beside.complete() {
+		return s.conclude()
+	}
+	r := s.reader()
 	offset := int64(0)
 	for n := 1; ; n++ {
 		text, err := r.ReadSlice('\n')
 		if len(text) > 0 {
-			if err := s.take(ctx, text, n, offset); err != nil {
-				return err
+			if !s.beside.isDone(n) {
+				if err := s.take(ctx, text, n, offset); err != nil {
+					return err
+				}
 			}
 			offset += int64(len(text))
 		}

@@ -3,6 +3,8 @@ package scan_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -209,4 +211,95 @@ func BenchmarkServerInfo(b *testing.B) {
 			}
 		})
 	}
+}
+
+// twins are one repository with its refs loose, packed with right peels, and packed with wrong ones: whatever info/refs
+// says, the same is to be told of it in each.
+func twins(t testing.TB, o gittest.Options) (r *gittest.Repo, paths []string) {
+	r = gittest.New(t, o)
+	bad, blob := r.FalseTag("bad")
+	r.Git("update-server-info")
+	paths = []string{r.Path}
+	for _, swap := range []bool{false, true} {
+		one, two := r.A, r.B
+		if swap {
+			one, two = two, one
+		}
+		p := filepath.Join(t.TempDir(), "x.git")
+		if err := os.CopyFS(p, os.DirFS(r.Path)); err != nil {
+			t.Fatal(err)
+		}
+		for _, ref := range []string{"heads/main", "tags/bad", "tags/v1", "tags/v2"} {
+			if err := os.Remove(filepath.Join(p, "refs", ref)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text := fmt.Sprintf("# pack-refs with: peeled fully-peeled sorted \n%s refs/heads/main\n%s refs/tags/bad\n^%s\n%s refs/tags/v1\n^%s\n%s refs/tags/v2\n^%s\n", r.B, bad, blob, r.V1, one, r.V2, two)
+		if err := os.WriteFile(filepath.Join(p, "packed-refs"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, p)
+	}
+	return r, paths
+}
+
+// alike audits all with the same info/refs.
+func alike(t testing.TB, paths []string, info []byte) (findings int) {
+	var first string
+	for i, p := range paths {
+		if err := os.WriteFile(filepath.Join(p, "info/refs"), info, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, all := audit(t, p, scan.Standard)
+		var text strings.Builder
+		for _, f := range all {
+			if f.ID == finding.ServerInfoPeel {
+				text.WriteString(f.Severity.String() + " " + describe(&f) + "\n")
+				findings++
+			}
+		}
+		if i == 0 {
+			first = text.String()
+		} else if text.String() != first {
+			t.Errorf("%q\nwith loose refs:\n%swith packed ones:\n%s", info, first, text.String())
+		}
+	}
+	return findings
+}
+
+// infoSeeds are files that touch each way a line can be judged.
+func infoSeeds(r *gittest.Repo) (seeds []string) {
+	good := string(r.ReadFile("info/refs"))
+	lines := strings.SplitAfter(good, "\n")
+	for i := range lines[:len(lines)-1] {
+		without := append(append([]string{}, lines[:i]...), lines[i+1:]...)
+		seeds = append(seeds, strings.Join(without, ""))
+		for j := range lines[:len(lines)-1] {
+			seeds = append(seeds, strings.Join(append(append(append([]string{}, lines[:j]...), lines[i]), lines[j:]...), ""))
+		}
+	}
+	slices.Reverse(lines)
+	return append(seeds, good, strings.ReplaceAll(good, r.A, r.B), strings.ReplaceAll(good, r.B, r.A), strings.ToUpper(good), strings.TrimSuffix(good, "\n"), "", "\n"+good,
+		strings.Join(lines, ""))
+}
+
+func TestServerInfoBesideAnyStore(t *testing.T) {
+	for _, format := range []oid.Format{oid.SHA1, oid.SHA256} {
+		r, paths := twins(t, gittest.Options{Format: format})
+		n := 0
+		for _, info := range infoSeeds(r) {
+			n += alike(t, paths, []byte(info))
+		}
+		if n < 200 {
+			t.Errorf("only %d findings", n)
+		}
+	}
+}
+
+func FuzzServerInfo(f *testing.F) {
+	r, paths := twins(f, gittest.Options{})
+	for _, info := range infoSeeds(r) {
+		f.Add([]byte(info))
+	}
+	f.Fuzz(func(t *testing.T, info []byte) { alike(t, paths, info) })
 }
