@@ -62,6 +62,9 @@ func (r *Repo) refStore(e *journal.Entry) refStore {
 	return &Loose{Repo: r, Dir: e.Store}
 }
 
+// finalRefs is why no undo takes refs away that an undo has brought back.
+const finalRefs = "the refs that are back are judged anew before they go again: refaudit fix --drop-corrupt-tags does both"
+
 const dropAction = "delete the ref: its tag is corrupt"
 
 // chooseCorrupt keeps what is wanted and still a corrupt tag.

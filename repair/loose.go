@@ -208,7 +208,7 @@ func (l *Loose) bringBack(ctx context.Context, old *journal.Entry) (*Outcome, er
 	if err := l.Repo.Journal.Begin(e); err != nil {
 		return out, err
 	}
-	out.Journal, out.Structure = e.ID, true
+	out.Journal, out.Structure, out.Final = e.ID, true, finalRefs
 	for _, r := range locked {
 		i := slices.IndexFunc(e.Records, func(rec journal.Record) bool { return rec.Ref == r.Ref })
 		if i < 0 {

@@ -157,6 +157,9 @@ func (s *Stack) readsAs(chosen []candidate, out *rebuilt) error {
 	return nil
 }
 
+// finalList is why no undo takes a list away again.
+const finalList = "without its list git takes the repository for an empty one, and deletes the tables"
+
 // Rebuild writes a list that is still lost, and nothing else.
 func (s *Stack) Rebuild(ctx context.Context) (*Outcome, error) {
 	out := &Outcome{Structure: true}
@@ -192,7 +195,7 @@ func (s *Stack) Rebuild(ctx context.Context) (*Outcome, error) {
 	if err != nil {
 		return out, fmt.Errorf("%s: %w", s.Label, err)
 	}
-	out.Journal, out.Notices = e.ID, plan.notices
+	out.Journal, out.Notices, out.Final = e.ID, plan.notices, finalList
 	out.Changes = []Change{{ID: finding.ReftableListBad, Action: "list " + strings.Join(plan.list, ", ")}}
 	return out, s.Repo.close(e, journal.Done)
 }

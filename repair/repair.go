@@ -93,7 +93,9 @@ type Outcome struct {
 	Notices []string // what else was done, or should be known
 	// Structure tells that more than cached peels was changed, so that other findings may be gone too.
 	Structure bool
-	entry     *journal.Entry
+	// Final says why this can't be taken back; "": it can.
+	Final string
+	entry *journal.Entry
 }
 
 // ErrRefused is a repair that is not made, for safety; nothing was written. The error is a *Refused.

@@ -58,7 +58,8 @@ type Result struct {
 	// Blocked counts the findings that are left only because of a store that was Held or Refused.
 	Blocked  map[finding.Severity]int64
 	Notices  []string
-	Declined bool // Confirm said no
+	Kept     []string // of an undo: what stands no more as the repair left it
+	Declined bool     // Confirm said no
 }
 
 // Changed tells whether anything was written.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"refaudit/finding"
@@ -73,15 +74,31 @@ func (s *session) mend(ctx context.Context, st *store) (*Outcome, error) {
 
 // note passes on what was done to a store.
 func (s *session) note(st *store, out *Outcome) {
-	s.res.Notices = append(s.res.Notices, out.Notices...)
+	s.res.Notices = append(s.res.Notices, out.notices(st.label)...)
 	for _, c := range out.Changes {
-		s.res.Done = append(s.res.Done, Done{Change: st.outward(c), File: st.label, Applied: true, Journal: out.Journal})
+		s.res.Done = append(s.res.Done, Done{Change: st.outward(c), File: st.label, Applied: true, Journal: out.undo()})
 		s.warnOfCause(st, c)
 	}
 	for _, l := range out.Left {
 		s.res.Notices = append(s.res.Notices, fmt.Sprintf("%s: %s%s is left: %s", st.label, st.prefix, l.Ref, l.Reason))
 	}
 	st.moved = st.moved || len(out.Left) > 0
+}
+
+// undo is the id that undo takes; "": nothing was written, or it is not taken back.
+func (out *Outcome) undo() string {
+	if out.Final != "" {
+		return ""
+	}
+	return out.Journal
+}
+
+// notices is what else was done to a store, and why none of it can be taken back.
+func (out *Outcome) notices(label string) []string {
+	if out.Final == "" || len(out.Changes) == 0 {
+		return out.Notices
+	}
+	return append(slices.Clone(out.Notices), fmt.Sprintf("%s: there is no undo of this, repair %s: %s", label, out.Journal, out.Final))
 }
 
 // failed notes an error. What only an earlier repair has left is worth no more than a notice where the lock is held.

@@ -61,15 +61,21 @@ func Entry(j Journal, id string) (*journal.Entry, error) {
 	return e, err
 }
 
-// Undo takes a repair back in the repository that the entry names, and tells what was done and
-// what was left.
-func Undo(ctx context.Context, target *scan.Target, e *journal.Entry, o Options) (done []Done, left []string, err error) {
+// Undone is what became of an undo.
+type Undone struct {
+	Done    []Done
+	Left    []string // what stands no more as the repair left it
+	Notices []string
+}
+
+// Undo takes a repair back in the repository that the entry names.
+func Undo(ctx context.Context, target *scan.Target, e *journal.Entry, o Options) (u Undone, err error) {
 	if q, set := target.Repo.Quarantine(); set {
-		return nil, nil, errQuarantine(q)
+		return u, errQuarantine(q)
 	}
 	r, err := newRepo(target, o)
 	if err != nil {
-		return nil, nil, err
+		return u, err
 	}
 	out, err := r.Undo(ctx, e)
 	st := &store{label: r.label(e.Store)}
@@ -78,12 +84,13 @@ func Undo(ctx context.Context, target *scan.Target, e *journal.Entry, o Options)
 		st.prefix = "worktrees/" + id + "/"
 	}
 	for _, c := range out.Changes {
-		done = append(done, Done{Change: st.outward(c), File: st.label, Applied: true, Journal: out.Journal})
+		u.Done = append(u.Done, Done{Change: st.outward(c), File: st.label, Applied: true, Journal: out.undo()})
 	}
 	for _, l := range out.Left {
-		left = append(left, st.prefix+string(l.Ref)+" is left: "+l.Reason)
+		u.Left = append(u.Left, st.prefix+string(l.Ref)+" is left: "+l.Reason)
 	}
-	return done, left, err
+	u.Notices = out.notices(st.label)
+	return u, err
 }
 
 // OpenJournal finds the journal of a user: below state if that is not "", else where Place says.

@@ -115,7 +115,7 @@ func (s *Stack) bringBack(ctx context.Context, old *journal.Entry) (*Outcome, er
 		if len(e.Records) == 0 {
 			return nil
 		}
-		h.out.Structure = true
+		h.out.Structure, h.out.Final = true, finalRefs
 		return h.add(ctx, e, index, changes)
 	})
 }

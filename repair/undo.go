@@ -29,6 +29,9 @@ func (r *Repo) Undo(ctx context.Context, e *journal.Entry) (*Outcome, error) {
 	case journal.Void:
 		return &Outcome{}, &Refused{Store: store, Reason: fmt.Sprintf("repair %s was cut short and never happened", e.ID)}
 	}
+	if why := final(e); why != "" {
+		return &Outcome{}, &Refused{Store: store, Reason: fmt.Sprintf("repair %s is not taken back: %s", e.ID, why)}
+	}
 	var out *Outcome
 	switch e.Kind {
 	case journal.PackedRefs:
@@ -37,8 +40,6 @@ func (r *Repo) Undo(ctx context.Context, e *journal.Entry) (*Outcome, error) {
 		out, err = (&Stack{Repo: r, Dir: e.Store, Label: store}).undo(ctx, e)
 	case journal.Refs:
 		out, err = r.refStore(e).bringBack(ctx, e)
-	default:
-		err = &Refused{Store: store, Reason: fmt.Sprintf("a repair of kind %s can't be taken back", e.Kind)}
 	}
 	if out == nil {
 		out = &Outcome{}
@@ -50,6 +51,17 @@ func (r *Repo) Undo(ctx context.Context, e *journal.Entry) (*Outcome, error) {
 		return out, &Refused{Store: store, Reason: fmt.Sprintf("what repair %s left stands no more", e.ID)}
 	}
 	return out, nil
+}
+
+// final says why an entry can't be taken back; "": it can.
+func final(e *journal.Entry) string {
+	switch {
+	case e.Kind == journal.TablesList:
+		return finalList
+	case e.Kind == journal.Refs && e.Undoes != "":
+		return finalRefs
+	}
+	return ""
 }
 
 // label is how findings call a store.

@@ -146,8 +146,8 @@ func (o *order) carryOut(ctx context.Context, e env, t *talk) (*repair.Result, e
 	if err != nil {
 		return none, err
 	}
-	done, left, err := repair.Undo(ctx, target, entry, ro)
-	return &repair.Result{Done: done, Notices: left}, err
+	u, err := repair.Undo(ctx, target, entry, ro)
+	return &repair.Result{Done: u.Done, Kept: u.Left, Notices: u.Notices}, err
 }
 
 func (o *order) options(e env, t *talk) repair.Options {

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -363,6 +365,49 @@ func TestALostTablesListIsRebuilt(t *testing.T) {
 		out := command(t, nil, vars, "fix", "--yes", "--rebuild-tables-list", r.Path)
 		if out.code != 0 || len(r.Refs()) == 0 {
 			t.Errorf("%v: %d %s%s", o, out.code, out.out, out.err)
+		}
+		if offered(out.out) != nil || !strings.Contains(out.out, "there is no undo of this") {
+			t.Errorf("%v: an undo is offered, or nothing is said of there being none:\n%s", o, out.out)
+		}
+	}
+}
+
+// offered are the commands to undo something that a text report gives.
+func offered(out string) (ids []string) {
+	for _, m := range regexp.MustCompile(`refaudit undo (\S+?)\)`).FindAllStringSubmatch(out, -1) {
+		if !slices.Contains(ids, m[1]) {
+			ids = append(ids, m[1])
+		}
+	}
+	return ids
+}
+
+// Whatever fix and undo offer to take back can be taken back, and the undo of an undo as well.
+func TestEveryUndoThatIsOfferedWorks(t *testing.T) {
+	for _, o := range gittest.AllFormats {
+		for _, flags := range []string{"", "--compact", "--drop-corrupt-tags"} {
+			r, _ := gittest.FalseType(t, o)
+			r.SetPeel("refs/tags/v1", r.V1, r.A, r.B)
+			vars := map[string]string{"XDG_STATE_HOME": t.TempDir()}
+			out := command(t, nil, vars, append([]string{"fix", "--yes", r.Path}, strings.Fields(flags)...)...)
+			ids := offered(out.out)
+			if len(ids) == 0 {
+				t.Fatalf("%v: fix %s offers no undo: %s%s", o, flags, out.out, out.err)
+			}
+			for _, id := range slices.Backward(ids) {
+				for depth := 1; id != "" && depth < 4; depth++ {
+					undo := command(t, nil, vars, "undo", id)
+					if undo.code != 0 {
+						t.Errorf("%v: fix %s, undo %d deep: exit %d: %s", o, flags, depth, undo.code, undo.err)
+					}
+					id = ""
+					if again := offered(undo.out); len(again) > 0 {
+						id = again[0]
+					} else if !strings.Contains(undo.out, "there is no undo of this") {
+						t.Errorf("%v: fix %s, undo %d deep: it is not said why that can't be taken back:\n%s", o, flags, depth, undo.out)
+					}
+				}
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -82,36 +83,36 @@ func (u *undoing) one(ctx context.Context, id string) int {
 	if err != nil {
 		return u.say(id, err)
 	}
-	done, left, err := u.undo(ctx, target, e)
-	for i := range done {
-		d := &done[i]
+	done, err := u.undo(ctx, target, e)
+	for i := range done.Done {
+		d := &done.Done[i]
 		u.failed = errors.Join(u.failed, u.report.Repair(&reports.Repair{Repo: e.GitDir, Ref: d.Ref, ID: d.ID, File: d.File, Before: d.Before, After: d.After,
 			Action: d.Action, Applied: true, Journal: d.Journal}))
 	}
-	for _, n := range left {
+	for _, n := range slices.Concat(done.Left, done.Notices) {
 		u.failed = errors.Join(u.failed, u.report.Notice(&reports.Notice{Repo: e.GitDir, Message: n}))
 	}
 	switch {
 	case err != nil:
 		return u.say(id, err)
-	case len(left) > 0:
+	case len(done.Left) > 0:
 		return exitIncomplete
 	}
 	return exitOK
 }
 
-func (u *undoing) undo(ctx context.Context, target *scan.Target, e *repair.JournalEntry) (done []repair.Done, left []string, err error) {
+func (u *undoing) undo(ctx context.Context, target *scan.Target, e *repair.JournalEntry) (repair.Undone, error) {
 	who, other, err := otherOwner(target.Repo.GitDir)
 	if err != nil {
-		return nil, nil, err
+		return repair.Undone{}, err
 	}
 	if other {
 		o := order{Path: []byte(e.GitDir), How: scan.ByGitDir, Undo: e.ID, Options: orderOptions{LockTimeout: u.options.LockTimeout}}
 		res, err := asOwner(ctx, u.env, who, o, u.options.Journal, e.GitDir, nil)
-		return res.Done, res.Notices, err
+		return repair.Undone{Done: res.Done, Left: res.Kept, Notices: res.Notices}, err
 	}
 	if err := target.Repo.CheckOwner(); err != nil {
-		return nil, nil, &repair.Refused{Reason: "it belongs to somebody else", Err: err}
+		return repair.Undone{}, &repair.Refused{Reason: "it belongs to somebody else", Err: err}
 	}
 	return repair.Undo(ctx, target, e, u.options)
 }

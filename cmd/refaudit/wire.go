@@ -46,7 +46,7 @@ type wireResult struct {
 	Refs, Peels           int64
 	Severities, Blocked   map[int]int64
 	IDs                   map[finding.ID]int64
-	Unread, Notices       [][]byte
+	Unread, Notices, Kept [][]byte
 	Left                  []wireFinding
 	Done                  []wireDone
 	Held, Refused, Failed []wireError
@@ -110,7 +110,7 @@ func unpackDone(list []wireDone) (out []repair.Done) {
 
 func packResult(r *repair.Result, err error) *wireResult {
 	w := &wireResult{State: r.Scan.State, Refs: r.Scan.Refs, Peels: r.Scan.Peels, IDs: r.Scan.IDs, Severities: packCounts(r.Scan.Severities), Blocked: packCounts(r.Blocked),
-		Unread: packTexts(r.Scan.Unread), Notices: packTexts(r.Notices), Done: packDone(r.Done),
+		Unread: packTexts(r.Scan.Unread), Notices: packTexts(r.Notices), Kept: packTexts(r.Kept), Done: packDone(r.Done),
 		Held: packErrors(r.Held), Refused: packErrors(r.Refused), Failed: packErrors(r.Failed), Declined: r.Declined, Error: packError(err)}
 	for _, f := range r.Left {
 		w.Left = append(w.Left, wireFinding{f.ID, int(f.Severity), []byte(f.Ref), []byte(f.File), f.OID, f.Cached, f.Expected, f.Line,
@@ -120,7 +120,7 @@ func packResult(r *repair.Result, err error) *wireResult {
 }
 
 func (w *wireResult) unpack() (*repair.Result, error) {
-	r := &repair.Result{Blocked: unpackCounts(w.Blocked), Notices: unpackTexts(w.Notices), Done: unpackDone(w.Done),
+	r := &repair.Result{Blocked: unpackCounts(w.Blocked), Notices: unpackTexts(w.Notices), Kept: unpackTexts(w.Kept), Done: unpackDone(w.Done),
 		Held: unpackErrors(w.Held), Refused: unpackErrors(w.Refused), Failed: unpackErrors(w.Failed), Declined: w.Declined}
 	r.Scan = scan.Result{State: w.State, Refs: w.Refs, Peels: w.Peels, IDs: w.IDs, Severities: unpackCounts(w.Severities), Unread: unpackTexts(w.Unread)}
 	for _, f := range w.Left {
