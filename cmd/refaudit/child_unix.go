@@ -33,12 +33,16 @@ func startAs(ctx context.Context, e env, who vfs.Ident, fn func(io.ReadWriter) e
 	if err != nil {
 		return err
 	}
+	syscall.ForkLock.RLock() // no other child may be started in between: it would have the socket too
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fds[0])
+		syscall.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
 	if err != nil {
 		return fmt.Errorf("socketpair: %w", err)
 	}
-	syscall.CloseOnExec(fds[0])
-	syscall.CloseOnExec(fds[1])
 	mine, theirs := os.NewFile(uintptr(fds[0]), "child"), os.NewFile(uintptr(fds[1]), "parent")
 	defer mine.Close()
 	cmd := exec.CommandContext(ctx, path, "child")

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -115,6 +117,10 @@ func runFix(ctx context.Context, e env, o fixOptions) error {
 		return err
 	}
 	f := &fixing{env: e, o: &o, options: ro, report: report, tally: newTally(e.now()), failOn: least}
+	jobs := o.jobs
+	if f.asks() {
+		jobs = 1 // a person is asked about one repository at a time
+	}
 	if err := report.Start(&reports.Start{Command: "fix", Version: versionString(), Time: e.now()}); err != nil {
 		return err
 	}
@@ -123,7 +129,7 @@ func runFix(ctx context.Context, e env, o fixOptions) error {
 			return err
 		}
 	}
-	err = o.targets.each(ctx, e, func(t target) error { return f.one(ctx, t) })
+	err = inOrder(ctx, e, &o.targets, jobs, func(ctx context.Context, t target, _ <-chan struct{}) *fixed { return f.one(ctx, t) }, f.finish)
 	return f.end(ctx, err, publish)
 }
 
@@ -182,7 +188,7 @@ func (e *env) canAsk() bool {
 	return ok && term.IsTerminal(int(f.Fd())) && e.terminal
 }
 
-// fixing is one run over any number of repositories, one after the other.
+// fixing is one run over any number of repositories.
 type fixing struct {
 	env     env
 	o       *fixOptions
@@ -190,21 +196,62 @@ type fixing struct {
 	report  reports.Report
 	tally   *tally
 	failOn  finding.Severity
+	claims  claims
+
+	// What the exit code depends on; only finish uses it.
+	failed  error // of writing results
 	changed bool
 	held    bool
 	refused bool
 	blocked int64 // findings left only because of a lock or a refusal
 }
 
+// asks tells whether a person is asked before anything is changed.
+func (f *fixing) asks() bool { return !f.options.DryRun && !f.o.yes }
+
+// fixed is what became of one repository.
+type fixed struct {
+	path string
+	res  *repair.Result
+	err  error
+	took time.Duration
+}
+
 // one repairs one repository.
-func (f *fixing) one(ctx context.Context, t target) error {
-	path := f.env.abs(t.path)
+func (f *fixing) one(ctx context.Context, t target) *fixed {
+	r := &fixed{path: f.env.abs(t.path), res: &repair.Result{}, err: t.err}
 	began := f.env.now()
-	res, err := &repair.Result{}, t.err
-	if err == nil {
-		res, err = f.fix(ctx, t, path)
+	if r.err == nil {
+		r.res, r.err = f.fix(ctx, t, r.path)
 	}
-	return f.finish(path, res, err, f.env.now().Sub(began))
+	r.took = f.env.now().Sub(began)
+	return r
+}
+
+// claims keep repairs of one repository apart that are made at the same time: it may be named
+// twice, or by its worktrees.
+type claims struct {
+	mu   sync.Mutex
+	held map[string]*sync.Mutex
+}
+
+// take waits until the repository with this common folder is free, and gives it back with what it returns.
+func (c *claims) take(commonDir string) (release func()) {
+	if real, err := filepath.EvalSymlinks(commonDir); err == nil {
+		commonDir = real
+	}
+	c.mu.Lock()
+	if c.held == nil {
+		c.held = map[string]*sync.Mutex{}
+	}
+	m := c.held[commonDir]
+	if m == nil {
+		m = &sync.Mutex{}
+		c.held[commonDir] = m
+	}
+	c.mu.Unlock()
+	m.Lock()
+	return m.Unlock
 }
 
 func (f *fixing) fix(ctx context.Context, t target, path string) (*repair.Result, error) {
@@ -213,6 +260,7 @@ func (f *fixing) fix(ctx context.Context, t target, path string) (*repair.Result
 	if err != nil {
 		return none, err
 	}
+	defer f.claims.take(target.Repo.CommonDir)()
 	confirm := func(plan []repair.Done) (bool, error) { return f.ask(path, plan) }
 	if who, other, err := otherOwner(target.Repo.GitDir); err != nil {
 		return none, err
@@ -227,7 +275,7 @@ func (f *fixing) fix(ctx context.Context, t target, path string) (*repair.Result
 		return none, err
 	}
 	o := f.options
-	if !o.DryRun && !f.o.yes {
+	if f.asks() {
 		o.Confirm = confirm
 	}
 	return repair.Fix(ctx, target, policy, o)
@@ -261,9 +309,13 @@ func (f *fixing) show(path string, done []repair.Done) (err error) {
 	return err
 }
 
-// finish reports what became of one repository.
-func (f *fixing) finish(path string, res *repair.Result, failed error, took time.Duration) error {
-	var err error
+// finish reports what became of one repository, when it is its turn.
+func (f *fixing) finish(r *fixed) (err error) {
+	if f.failed != nil {
+		return f.failed // the run ends, and nothing more can be told of what was under way
+	}
+	defer func() { f.failed = err }()
+	path, res := r.path, r.res
 	if !res.Declined { // else it was shown when it was asked about
 		err = f.show(path, res.Done)
 	}
@@ -274,8 +326,8 @@ func (f *fixing) finish(path string, res *repair.Result, failed error, took time
 	for _, n := range res.Notices {
 		err = errors.Join(err, f.report.Notice(&reports.Notice{Repo: path, Message: n}))
 	}
-	end := reports.Repository{Repo: path, State: reports.State(res.Scan.State), Refs: res.Scan.Refs, Peels: res.Scan.Peels, Severities: res.Scan.Severities, Duration: took}
-	f.count(path, res, failed, &end)
+	end := reports.Repository{Repo: path, State: reports.State(res.Scan.State), Refs: res.Scan.Refs, Peels: res.Scan.Peels, Severities: res.Scan.Severities, Duration: r.took}
+	f.count(path, res, r.err, &end)
 	t := &f.tally.sum
 	for k, n := range res.Scan.Severities {
 		t.Severities[k] += n
@@ -325,6 +377,9 @@ func (f *fixing) count(path string, res *repair.Result, failed error, end *repor
 
 // end writes the summary and gives the exit code as an error.
 func (f *fixing) end(ctx context.Context, err error, publish func() error) error {
+	if cantWrite(err) {
+		return errors.Join(err, publish())
+	}
 	t := &f.tally.sum
 	looked := t.Repositories[reports.Clean] + t.Repositories[reports.Found] + t.Repositories[reports.Incomplete]
 	code := f.code(t.Repositories[reports.Incomplete] > 0 || looked == 0)

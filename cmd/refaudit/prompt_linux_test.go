@@ -37,6 +37,47 @@ func terminal(t *testing.T) (person, program *os.File) {
 	return person, program
 }
 
+// Whatever --jobs says, one repository is asked about at a time, and each question comes after its plan.
+func TestFixAsksAboutOneRepositoryAtATime(t *testing.T) {
+	a, _ := gittest.Mismatch(t, gittest.Options{})
+	b, _ := gittest.Mismatch(t, gittest.Options{})
+	person, theirs := terminal(t)
+	cmd := program(t, t.TempDir(), nil, "fix", "--jobs=2", a.Path, b.Path)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	theirs.Close()
+	var seen bytes.Buffer
+	person.SetReadDeadline(time.Now().Add(20 * time.Second))
+	buf := make([]byte, 4096)
+	until := func(n int) string {
+		t.Helper()
+		for strings.Count(seen.String(), "[y/N]") < n {
+			k, err := person.Read(buf)
+			seen.Write(buf[:k])
+			if err != nil {
+				t.Fatalf("no question %d: %v\n%s", n, err, seen.String())
+			}
+		}
+		return seen.String()
+	}
+	if shown := until(1); strings.Contains(shown, b.Path) {
+		t.Errorf("the second repository is shown before the first is decided:\n%s", shown)
+	}
+	time.Sleep(200 * time.Millisecond)
+	io.WriteString(person, "y\n")
+	shown := until(2)
+	if at := strings.Index(shown, "did: "); at < 0 || at > strings.Index(shown, b.Path) {
+		t.Errorf("the first repository's repair is not told before the second is asked about:\n%s", shown)
+	}
+	io.WriteString(person, "n\n")
+	go io.Copy(io.Discard, person)
+	if code := exitOf(t, cmd.Wait()); code != exitFindings {
+		t.Errorf("exit %d", code)
+	}
+}
+
 // On a terminal fix shows the plan, asks, and does what the answer says.
 func TestFixAsksOnATerminal(t *testing.T) {
 	for answer, changed := range map[string]bool{"y": true, "yes": true, "n": false, "": false, "what?": false} {
