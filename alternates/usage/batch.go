@@ -12,16 +12,18 @@ import (
 // order of their first bits, so that each part of an index is in the processor's caches when it is
 // searched, and an id that was met often is looked up once.
 type batch struct {
-	ids   []byte
-	from  []uint32
-	tree  []bool
-	items [2][]uint64 // to sort in: the first bits of an id, and its place above
+	ids     []byte
+	from    []uint32
+	tree    []bool
+	items   [2][]uint64      // to sort in: the first bits of an id, and its place above
+	group   [together]uint32 // places above
+	touched byte             // means nothing, but keeps what is read only to be near from being left out
 }
 
 const (
 	batchMost = 1 << 17
 	batchBits = 22 // of an id that are sorted by, in two steps
-	partBits  = 11
+	partBits  = batchBits / 2
 )
 
 // note puts an id that a tree or commit names into the batch.
@@ -42,32 +44,51 @@ func (k *worker) lookUp() {
 	for _, s := range k.sp.stores {
 		s.expect(len(b.from))
 	}
-	items := b.sorted(size)
 	var last []byte
-	lastTree, part := false, -1
-	for _, item := range items {
-		if p := int(item >> (32 + batchBits - partBits)); p != part {
-			part = p
-			k.sp.warm(p, partBits, len(items)>>partBits)
-		}
-		i := int(uint32(item))
-		raw, tree := b.ids[i*size:(i+1)*size], b.tree[i]
+	lastTree := false
+	n := 0
+	for _, item := range b.sorted(size) {
+		i := uint32(item)
+		raw, tree := b.ids[int(i)*size:int(i+1)*size], b.tree[i]
 		if tree == lastTree && bytes.Equal(raw, last) {
 			continue
 		}
 		last, lastTree = raw, tree
-		id := oid.FromBytes(k.sp.format, raw)
+		b.group[n] = i
+		if n++; n == together {
+			k.lookUpGroup(n, size)
+			n = 0
+		}
+	}
+	k.lookUpGroup(n, size)
+	b.empty()
+}
+
+func (b *batch) empty() { b.ids, b.from, b.tree = b.ids[:0], b.from[:0], b.tree[:0] }
+
+// lookUpGroup marks the first n of a group.
+func (k *worker) lookUpGroup(n, size int) {
+	b := &k.batch
+	var ids [together][]byte
+	var found [together]uint32
+	for g, i := range b.group[:n] {
+		ids[g] = b.ids[int(i)*size : int(i+1)*size]
+	}
+	b.touched ^= k.sp.findAll(ids[:n], found[:])
+	for g, i := range b.group[:n] {
 		kind := oid.Blob
-		if tree {
+		if b.tree[i] {
 			kind = oid.Tree
 		}
-		if v, ok := k.sp.find(&id); ok {
-			k.mark(v, kind)
-		} else if len(k.absent) < mostTrouble && id != k.sp.emptyTree {
+		if found[g] != none {
+			k.mark(found[g], kind)
+			continue
+		}
+		id := oid.FromBytes(k.sp.format, b.ids[int(i)*size:])
+		if len(k.absent) < mostTrouble && id != k.sp.emptyTree {
 			k.absent = append(k.absent, missing{id, b.from[i]})
 		}
 	}
-	b.ids, b.from, b.tree = b.ids[:0], b.from[:0], b.tree[:0]
 }
 
 // sorted are the places of ids, in the lower halves, in the order of their first bits, which are above.

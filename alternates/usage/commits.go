@@ -58,7 +58,8 @@ type commitAt struct {
 
 // commitsFrom walks commits, given by number, and gives the numbers of root trees, marked.
 func (w *walk) commitsFrom(ctx context.Context, tips []uint32) ([]uint32, error) {
-	c := &commitWalk{worker: worker{walk: w, rd: w.reader(0)}}
+	c := &commitWalk{worker: w.newWorker(w.reader(0))}
+	defer c.release()
 	err := vfs.Guard(func() error {
 		err := c.run(ctx, tips)
 		c.lookUp()
@@ -73,7 +74,7 @@ func (w *walk) commitsFrom(ctx context.Context, tips []uint32) ([]uint32, error)
 }
 
 type commitWalk struct {
-	worker
+	*worker
 	todo  []commitAt
 	buf   [commitHead]byte
 	head  commit
@@ -223,7 +224,8 @@ func (w *walk) rootTrees() ([]uint32, error) {
 	var roots []uint32
 	var failed error
 	inParallel(w.workers, len(parts), func(i int) {
-		k := &worker{walk: w}
+		k := w.newWorker(nil)
+		defer k.release()
 		p := parts[i]
 		err := vfs.Guard(func() error {
 			for _, pos := range p.g.trees[p.from:p.to] {

@@ -35,7 +35,7 @@ func (s *store) loadBitmaps() {
 		}
 		for _, p := range s.packs {
 			if p.src.Has("bitmap") && p.badRev == nil {
-				s.loadBitmap(p.src.File("bitmap"), func(name string, data []byte) (*storeBitmap, error) { return s.packBitmap(p, name, data) })
+				s.placeBitmap(p)
 			}
 		}
 	})
@@ -102,16 +102,56 @@ func (s *store) distrustBitmap(bad *badBitmap) {
 	}
 }
 
-// packBitmap reads the bitmap of a pack. Its bits are the pack's positions.
-func (s *store) packBitmap(p *pack, name string, data []byte) (*storeBitmap, error) {
-	owner := bitmap.Owner{Format: s.format, Objects: uint32(p.x.Count()), Checksum: p.x.PackHash()}
-	f, err := bitmap.Parse(name, data, owner)
+// packBitmap is the .bitmap of a pack, verified, while it need not be known yet in which order the
+// pack's objects are. file is nil where there is none.
+type packBitmap struct {
+	file  *bitmap.File
+	types [4]bitmap.Set
+	err   error
+}
+
+// readBitmap reads the bitmap of a pack.
+func (s *store) readBitmap(src *odb.Pack) *packBitmap {
+	b := &packBitmap{}
+	x, err := src.Index()
 	if err != nil {
-		return nil, err
+		return b // the pack is of no use either
 	}
-	b := &storeBitmap{file: f, spans: []span{{0, p.first, owner.Objects}}}
-	for e := range f.Entries() {
-		b.commits = append(b.commits, p.first+p.pos[f.Position(e)])
+	m, err := s.src.Dir().Map(src.File("bitmap"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return b
+	}
+	if err == nil {
+		s.maps.add(m)
+		err = vfs.Guard(func() (err error) {
+			owner := bitmap.Owner{Format: s.format, Objects: uint32(x.Count()), Checksum: x.PackHash()}
+			if b.file, err = bitmap.Parse(s.label+src.File("bitmap"), m.Bytes(), owner); err == nil {
+				b.types, err = b.file.Types()
+			}
+			return err
+		})
+	}
+	b.err = err
+	return b
+}
+
+// placeBitmap puts the bitmap of a pack to use. Its bits are the pack's positions.
+func (s *store) placeBitmap(p *pack) {
+	read, name := p.bitmap, s.label+p.src.File("bitmap")
+	if read == nil {
+		read = s.readBitmap(p.src)
+	}
+	switch {
+	case read.err != nil:
+		s.bitmapProblems = append(s.bitmapProblems, problem(finding.BitmapUnusable, name, read.err))
+		return
+	case read.file == nil:
+		return
+	}
+	b := &storeBitmap{file: read.file, name: name, types: read.types, spans: []span{{0, p.first, uint32(p.x.Count())}}}
+	b.commits = make([]uint32, read.file.Entries())
+	for e := range b.commits {
+		b.commits[e] = p.first + p.pos[read.file.Position(e)]
 	}
 	b.bit = func(id *oid.ID) (uint32, bool) {
 		i, ok := p.x.Find(id)
@@ -120,8 +160,7 @@ func (s *store) packBitmap(p *pack, name string, data []byte) (*storeBitmap, err
 		}
 		return p.pos[i], true
 	}
-	b.types, err = f.Types()
-	return b, err
+	s.bitmaps = append(s.bitmaps, b)
 }
 
 // midxBitmap reads the bitmap of a layer of a multi-pack-index. Its bits are the objects of the

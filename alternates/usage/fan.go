@@ -27,9 +27,9 @@ func newFan(x *odb.Index) *fan {
 	return f
 }
 
-// find is the place of an id in the index.
-func (f *fan) find(x *odb.Index, id *oid.ID) (int, bool) {
-	key := keyOf(id)
+// find is the place of a raw id in the index.
+func (f *fan) find(x *odb.Index, id []byte) (int, bool) {
+	key := binary.BigEndian.Uint64(id)
 	lo, hi := int(f.starts[key>>f.shift]), int(f.starts[key>>f.shift+1])
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
@@ -40,7 +40,7 @@ func (f *fan) find(x *odb.Index, id *oid.ID) (int, bool) {
 		case have > key:
 			hi = mid
 		default:
-			switch c := bytes.Compare(raw[8:], id.Bytes()[8:]); {
+			switch c := bytes.Compare(raw[8:], id[8:]); {
 			case c == 0:
 				return mid, true
 			case c < 0:
@@ -56,7 +56,7 @@ func (f *fan) find(x *odb.Index, id *oid.ID) (int, bool) {
 // find is the position of an object in the pack.
 func (p *pack) find(id *oid.ID) (uint32, bool) {
 	if f := p.fan.Load(); f != nil {
-		i, ok := f.find(p.x, id)
+		i, ok := f.find(p.x, id.Bytes())
 		if !ok {
 			return 0, false
 		}
@@ -69,42 +69,51 @@ func (p *pack) find(id *oid.ID) (uint32, bool) {
 	return p.pos[i], true
 }
 
-// expect prepares for n more finds. A fan takes as long as a few for every hundred objects.
+// expect prepares for n more finds. A fan takes as long as one or two for every hundred objects.
 func (p *pack) expect(n int) {
-	if p.fan.Load() != nil || int(p.finds.Add(int64(n)))*16 < p.x.Count() {
+	if p.fan.Load() != nil || int(p.finds.Add(int64(n)))*64 < p.x.Count() {
 		return
 	}
 	p.fanOnce.Do(func() { p.fan.Store(newFan(p.x)) })
 }
 
-// warm reads the part of an index in which the ids lie that begin with some bits, if n finds there
-// are worth it: one after another lines come faster than one here and one there.
-func (f *fan) warm(x *odb.Index, first int, bits uint, n int) (sum byte) {
-	if f.shift > 64-bits {
+// touch reads what find will read of an index first. It waits for memory, but of many touches in a row
+// the processor waits for several at a time.
+func (f *fan) touch(x *odb.Index, id []byte) byte {
+	at := binary.BigEndian.Uint64(id) >> f.shift
+	lo, hi := int(f.starts[at]), int(f.starts[at+1])
+	if lo == hi {
 		return 0
 	}
-	step := 64 - bits - f.shift
-	lo, hi := int(f.starts[first<<step]), int(f.starts[(first+1)<<step])
-	if hi-lo > 8*n {
-		return 0
-	}
-	for i := lo; i < hi; i += 3 {
-		sum += x.RawID(i)[0]
-	}
-	return sum
+	return x.RawID(int(uint(lo+hi) / 2))[0]
 }
 
-// warm is that of all indexes of a space.
-func (sp *space) warm(first int, bits uint, n int) (sum byte) {
-	for _, s := range sp.stores {
-		if s.merged != nil {
-			continue
-		}
-		for _, p := range s.packs {
-			if f := p.fan.Load(); f != nil {
-				sum += f.warm(p.x, first, bits, n)
+// findAll puts the positions of some raw ids into found, none for those that are not in the pack.
+func (p *pack) findAll(ids [][]byte, found []uint32) (touched byte) {
+	f := p.fan.Load()
+	if f == nil {
+		for i, raw := range ids {
+			id := oid.FromBytes(p.format, raw)
+			found[i] = none
+			if at, ok := p.x.Find(&id); ok {
+				found[i] = p.pos[at]
 			}
 		}
+		return 0
 	}
-	return sum
+	for _, id := range ids {
+		touched ^= f.touch(p.x, id)
+	}
+	for i, id := range ids {
+		found[i] = none
+		if at, ok := f.find(p.x, id); ok {
+			found[i] = uint32(at)
+		}
+	}
+	for i, at := range found[:len(ids)] {
+		if at != none {
+			found[i] = p.pos[at]
+		}
+	}
+	return touched
 }

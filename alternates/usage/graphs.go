@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 
 	"refaudit/internal/bitmap"
 	"refaudit/internal/commitgraph"
@@ -21,10 +22,11 @@ const (
 // stores. One that can't be believed is left aside, and commits are inflated.
 func (s *store) loadGraph(others []*store) {
 	s.graphOnce.Do(func() {
-		l, err := s.graphLayer(graphFile)
+		s.readGraph()
+		err := s.graphFile.err
 		switch {
 		case err == nil:
-			s.graph, err = commitgraph.Stack(l)
+			s.graph, err = commitgraph.Stack(s.graphFile.layer)
 		case errors.Is(err, fs.ErrNotExist):
 			s.graph, err = s.graphLayers(others)
 		}
@@ -32,6 +34,19 @@ func (s *store) loadGraph(others []*store) {
 			s.graph, s.graphProblem = nil, err
 		}
 	})
+}
+
+// graphFileOnce is the commit-graph that is one file.
+type graphFileOnce struct {
+	once  sync.Once
+	layer *commitgraph.Layer
+	err   error
+}
+
+// readGraph reads the commit-graph that is one file, if that was not done yet.
+func (s *store) readGraph() {
+	f := &s.graphFile
+	f.once.Do(func() { f.layer, f.err = s.graphLayer(graphFile) })
 }
 
 func (s *store) graphLayers(others []*store) (*commitgraph.Graph, error) {

@@ -183,7 +183,7 @@ func TestKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	st, err := openStore(db.Stores()[0], oid.SHA1, "", nil, nil, 1)
+	st, err := openStore(db.Stores()[0], oid.SHA1, "", nil, nil, 1, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestReaderWithARingOfAnySize(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	st, err := openStore(db.Stores()[0], oid.SHA1, "", nil, nil, 1)
+	st, err := openStore(db.Stores()[0], oid.SHA1, "", nil, nil, 1, true)
 	if err != nil {
 		t.Fatal(err)
 	}

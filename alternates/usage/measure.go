@@ -36,6 +36,7 @@ type measuring struct {
 	tips    *ownTips
 	parents map[oid.ID][]oid.ID // that are decreed
 	maps    mappings            // of the quick way
+	sets    *loan
 
 	quarantined string            // the real object folder, where own is a quarantine; else ""
 	own         *folder           // the object folder, in a quarantine that of the quarantine
@@ -134,14 +135,20 @@ func (m *measuring) open() error {
 // number opens the folders that are borrowed from, and puts all together.
 func (m *measuring) number() error {
 	r := m.repo
-	m.own.number(r.Format, "objects/", m.s.workers)
-	if m.own.err != nil {
-		return m.own.err
-	}
-	for _, a := range m.own.db.Alternates().Stores[1:] {
-		p, err := m.s.pool(a.Path, r.Format)
-		if err != nil {
-			m.missing = errors.Join(m.missing, err)
+	alternates := m.own.db.Alternates().Stores[1:]
+	pools, errs := make([]*folder, len(alternates)), make([]error, len(alternates))
+	ahead := m.o.Method != Walk && m.parents == nil
+	inParallel(m.s.workers, 1+len(alternates), func(i int) {
+		if i == len(alternates) { // last: it takes less time, as a rule
+			m.own.number(r.Format, "objects/", m.s.workers, ahead)
+			return
+		}
+		pools[i], errs[i] = m.s.pool(alternates[i].Path, r.Format, ahead)
+	})
+	for i, a := range alternates {
+		p := pools[i]
+		if errs[i] != nil {
+			m.missing = errors.Join(m.missing, errs[i])
 			continue
 		}
 		if a.Path == m.quarantined {
@@ -150,6 +157,9 @@ func (m *measuring) number() error {
 			continue
 		}
 		m.pools = append(m.pools, p)
+	}
+	if m.own.err != nil {
+		return m.own.err
 	}
 	stores, shared := []*store{m.own.store}, map[*store]bool{}
 	for _, p := range m.pools {
@@ -166,7 +176,8 @@ func (m *measuring) number() error {
 	if err != nil {
 		return err
 	}
-	m.view = &view{space: sp, parents: m.parents, workers: m.s.workers}
+	m.sets = &loan{from: &m.s.sets}
+	m.view = &view{space: sp, parents: m.parents, workers: m.s.workers, loan: m.sets}
 	return nil
 }
 
@@ -247,7 +258,7 @@ func (m *measuring) exclude(ctx context.Context) error {
 	if len(m.pools) == m.mine {
 		return nil
 	}
-	m.stop = bitmap.NewSet(int(m.view.size))
+	m.stop = m.view.set()
 	for _, p := range m.pools[m.mine:] {
 		var reach *poolReach
 		if m.view.parents != nil {
@@ -289,6 +300,7 @@ func (m *measuring) expire() {
 }
 
 func (m *measuring) close() error {
+	m.sets.end()
 	var errs []error
 	for _, p := range m.pools {
 		errs = append(errs, m.s.release(p))

@@ -101,6 +101,16 @@ func (m *merged) find(want *oid.ID, id func(v uint32) oid.ID) (uint32, bool) {
 	return 0, false
 }
 
+// touch reads what find will read first.
+func (m *merged) touch(id []byte) byte {
+	key := binary.BigEndian.Uint64(id) >> m.shift
+	lo, hi := m.fan[key], m.fan[key+1]
+	if lo == hi {
+		return 0
+	}
+	return byte(m.keys[lo+(hi-lo)/2])
+}
+
 // twins calls fn with the numbers of each id that has several.
 func (m *merged) twins(id func(v uint32) oid.ID, fn func(numbers []uint32)) {
 	for i := 0; i < len(m.keys); {

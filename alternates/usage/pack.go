@@ -21,7 +21,9 @@ type pack struct {
 	x      *odb.Index
 	body   []byte
 	first  uint32 // number of its first object in the store
-	badRev error  // a *finding.Corrupt: its .rev can't be believed
+	format oid.Format
+	bitmap *packBitmap // nil: not read yet
+	badRev error       // a *finding.Corrupt: its .rev can't be believed
 
 	fan     atomic.Pointer[fan] // nil until many objects are looked for
 	fanOnce sync.Once
@@ -38,7 +40,7 @@ func openPack(src *odb.Pack, format oid.Format, label string) (*pack, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pack{src: src, x: x, body: body}
+	p := &pack{src: src, x: x, body: body, format: format}
 	end := uint64(len(body))
 	err = vfs.Guard(func() (err error) {
 		if src.Has("rev") {

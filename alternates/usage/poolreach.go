@@ -118,7 +118,7 @@ func (s *Session) poolView(p *folder, owner *repo.Repo) (*view, error) {
 		if a.Path == p.path {
 			continue
 		}
-		q, err := s.pool(a.Path, p.store.format)
+		q, err := s.pool(a.Path, p.store.format, false)
 		if err != nil {
 			continue // what can't be seen for it is absent
 		}

@@ -47,7 +47,7 @@ func (m *measuring) reachBy(ctx context.Context, p *plan) (*reached, error) {
 	defer w.end()
 	var b *borrowing
 	if stop != nil {
-		b = &borrowing{m: m, plan: p, wantKinds: kinds, walk: v.newWalk(nil, nil, kinds), total: bitmap.NewSet(int(v.size))}
+		b = &borrowing{m: m, plan: p, wantKinds: kinds, walk: v.newWalk(nil, nil, kinds), total: v.set()}
 		defer b.end()
 	}
 	r := &reached{used: map[string]int{}}
@@ -91,9 +91,14 @@ func (m *measuring) reachBy(ctx context.Context, p *plan) (*reached, error) {
 
 // take puts together what the walks have found so far.
 func (r *reached) take(m *measuring, w *walk, b *borrowing) {
-	r.all, r.kinds = w.seen, w.kinds
-	if b != nil {
-		r.all = w.seen.Clone()
+	r.kinds = w.kinds
+	if b == nil {
+		r.all = w.seen
+	} else {
+		if r.all == nil {
+			r.all = m.view.set()
+		}
+		r.all.Or(w.seen)
 		r.all.Or(b.seen)
 		for k := oid.Commit; k <= oid.Tag && w.kinds[k] != nil; k++ {
 			r.kinds[k] = w.kinds[k].Clone()
@@ -106,7 +111,10 @@ func (r *reached) take(m *measuring, w *walk, b *borrowing) {
 	case m.stop == nil:
 		r.own = r.all
 	default:
-		r.own = w.seen.Clone()
+		if r.own == nil {
+			r.own = m.view.set()
+		}
+		r.own.Or(w.seen)
 		r.own.AndNot(m.stop)
 	}
 }
@@ -141,23 +149,21 @@ type borrowing struct {
 
 // follow goes on from where a walk was stopped.
 func (b *borrowing) follow(ctx context.Context, w *walk) error {
+	if !b.wantKinds && b.m.allTips(w) {
+		b.take(b.m.stop, nil) // which is closed: all that was met is in it, and what that reaches
+		return nil
+	}
 	var numbers [5][]uint32
 	any := false
 	for kind, set := range w.hit {
 		if set == nil {
 			continue
 		}
-		fresh := set.Clone()
-		fresh.AndNot(b.total)
-		b.total.Or(fresh)
-		fresh.Each(func(v uint32) { numbers[kind] = append(numbers[kind], v) })
+		b.total.Join(set, func(v uint32) { numbers[kind] = append(numbers[kind], v) })
 		any = any || len(numbers[kind]) > 0
 	}
 	if !any {
 		return nil
-	}
-	if !b.wantKinds && b.m.allTips(w) {
-		b.take(b.m.stop, nil)
 	}
 	commits := slices.DeleteFunc(numbers[oid.Commit], b.seen.Has)
 	if len(commits) > 0 {
@@ -186,7 +192,9 @@ func (b *borrowing) commits(ctx context.Context, commits []uint32) error {
 	key := closureKey(commits, first, b.wantKinds, b.plan.bitmaps)
 	one := b.m.s.closures.get(pools, key)
 	if one == nil {
-		w := v.newWalk(nil, b.plan.poolCover(v), b.wantKinds)
+		kept := *v
+		kept.loan = nil
+		w := kept.newWalk(nil, b.plan.poolCover(v), b.wantKinds)
 		defer w.end()
 		if err := w.fromNumbers(ctx, &[5][]uint32{oid.Commit: commits}); err != nil {
 			return err

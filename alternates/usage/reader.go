@@ -97,7 +97,9 @@ func newReader(size int) *reader {
 func takeReader(sp *space) *reader {
 	r := readers.Get().(*reader)
 	r.sp = sp
-	r.head += uint64(len(r.ring)) + 1 // whatever the slots name is too old
+	// From the start of the ring again, which is memory that was touched before, and so far on that
+	// whatever the slots name is too old.
+	r.head += 2*uint64(len(r.ring)) - r.head%uint64(len(r.ring))
 	clear(r.big[:])
 	return r
 }

@@ -23,6 +23,7 @@ type Session struct {
 	idle     []*folder          // pools that nobody uses, the longest unused first
 	twins    map[[2]*store]*twinsOf
 	closures closureCache
+	sets     lender
 }
 
 // keepIdle is how many pools a session keeps that nobody uses at the moment.
@@ -72,9 +73,10 @@ func (f *folder) open(dir string, format oid.Format, environment string, all boo
 	}
 }
 
-// number opens the packs and numbers the objects. label stands before file names in messages.
-func (f *folder) number(format oid.Format, label string, workers int) {
-	f.store, f.err = openStore(f.db.Stores()[0], format, label, f.files.loose, f.files.err, workers)
+// number opens the packs and numbers the objects. label stands before file names in messages; ahead is
+// as in openStore.
+func (f *folder) number(format oid.Format, label string, workers int, ahead bool) {
+	f.store, f.err = openStore(f.db.Stores()[0], format, label, f.files.loose, f.files.err, workers, ahead)
 }
 
 func (f *folder) close() error {
@@ -89,8 +91,9 @@ func (f *folder) close() error {
 	return errors.Join(errs...)
 }
 
-// pool takes the pool at path, an object folder's without symbolic links. The caller gives it back.
-func (s *Session) pool(path string, format oid.Format) (*folder, error) {
+// pool takes the pool at path, an object folder's without symbolic links. The caller gives it back. ahead
+// is as in openStore.
+func (s *Session) pool(path string, format oid.Format, ahead bool) (*folder, error) {
 	s.mu.Lock()
 	p := s.pools[path]
 	if p == nil {
@@ -103,7 +106,7 @@ func (s *Session) pool(path string, format oid.Format) (*folder, error) {
 	s.mu.Unlock()
 	p.once.Do(func() {
 		if p.open(path, format, "", false, s.workers); p.err == nil {
-			p.number(format, path+string(filepath.Separator), s.workers)
+			p.number(format, path+string(filepath.Separator), s.workers, ahead)
 		}
 	})
 	if p.err != nil {

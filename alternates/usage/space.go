@@ -136,6 +136,35 @@ func (sp *space) find(id *oid.ID) (uint32, bool) {
 	return 0, false
 }
 
+// together is how many ids are looked up side by side: enough to wait for memory but once.
+const together = 32
+
+// findAll is find for at most that many raw ids: it puts their numbers into found, none for those that
+// are nowhere. Of ids it leaves nothing.
+func (sp *space) findAll(ids [][]byte, found []uint32) (touched byte) {
+	var part [together]uint32
+	var which [together]uint8 // of ids that are still to be found, their place in found
+	for i := range ids {
+		which[i], found[i] = uint8(i), none
+	}
+	for i, s := range sp.stores {
+		touched ^= s.findAll(ids, part[:])
+		left := 0
+		for k, v := range part[:len(ids)] {
+			if v != none {
+				found[which[k]] = sp.canon(sp.first[i] + v)
+				continue
+			}
+			ids[left], which[left] = ids[k], which[k]
+			left++
+		}
+		if ids = ids[:left]; left == 0 {
+			break
+		}
+	}
+	return touched
+}
+
 // bytes is how much a number takes on disk.
 func (sp *space) bytes(v uint32) uint64 {
 	i := sp.storeOf(v)
@@ -199,27 +228,24 @@ func meet(a, b *store, workers int) ([]twin, error) {
 		}
 		return twins, err
 	}
+	if err := vfs.Guard(func() error { b.expect(int(a.size)); return nil }); err != nil {
+		return nil, err
+	}
 	var parts []func(found *[]twin)
+	const step = 1 << 14
 	for _, p := range a.packs {
-		const step = 1 << 14
 		for from := 0; from < p.x.Count(); from += step {
 			parts = append(parts, func(found *[]twin) {
-				for i := from; i < min(from+step, p.x.Count()); i++ {
-					id := p.x.ID(i)
-					if v, ok := b.find(&id); ok {
-						*found = append(*found, twin{p.first + p.pos[i], v})
-					}
-				}
+				b.findTwins(from, min(from+step, p.x.Count()), p.x.RawID, func(i int) uint32 { return p.first + p.pos[i] }, found)
 			})
 		}
 	}
-	parts = append(parts, func(found *[]twin) {
-		for i, f := range a.loose {
-			if v, ok := b.find(&f.id); ok {
-				*found = append(*found, twin{a.looseAt + uint32(i), v})
-			}
-		}
-	})
+	for from := 0; from < len(a.loose); from += step {
+		parts = append(parts, func(found *[]twin) {
+			raw := func(i int) []byte { return a.loose[i].id.Bytes() }
+			b.findTwins(from, min(from+step, len(a.loose)), raw, func(i int) uint32 { return a.looseAt + uint32(i) }, found)
+		})
+	}
 	found := make([][]twin, len(parts))
 	var once sync.Mutex
 	var failed error
@@ -240,4 +266,25 @@ func meet(a, b *store, workers int) ([]twin, error) {
 		}
 	}
 	return all, failed
+}
+
+// findTwins looks up some ids of another store, by raw, and appends those that are here, with their
+// numbers there, by number.
+func (s *store) findTwins(from, to int, raw func(i int) []byte, number func(i int) uint32, found *[]twin) (touched byte) {
+	var ids [together][]byte
+	var here [together]uint32
+	for from < to {
+		n := min(together, to-from)
+		for k := range n {
+			ids[k] = raw(from + k)
+		}
+		touched ^= s.findAll(ids[:n], here[:])
+		for k, v := range here[:n] {
+			if v != none {
+				*found = append(*found, twin{number(from + k), v})
+			}
+		}
+		from += n
+	}
+	return touched
 }

@@ -38,6 +38,7 @@ type store struct {
 	vanished bool  // because it has vanished since the folder was listed
 
 	mu           sync.Mutex // guards what may turn out to be wrong: graph and bitmaps, and their problems
+	graphFile    graphFileOnce
 	graphOnce    sync.Once
 	graph        *commitgraph.Graph // nil: none, or none that is believed
 	graphProblem error
@@ -57,13 +58,28 @@ type looseFile struct {
 
 const maxNumber = math.MaxUint32 - 128
 
-// openStore numbers the objects of a folder; loose are its loose ones, by id.
-func openStore(src *odb.Store, format oid.Format, label string, loose []looseFile, unseen error, workers int) (*store, error) {
+// openStore numbers the objects of a folder; loose are its loose ones, by id. With ahead it also reads,
+// at the same time, what else a walk from refs with bitmaps will want. What it returns is to be closed
+// with an error, too.
+func openStore(src *odb.Store, format oid.Format, label string, loose []looseFile, unseen error, workers int, ahead bool) (*store, error) {
 	s := &store{src: src, format: format, label: label, loose: loose, unseen: unseen}
 	all := src.Packs()
 	packs := make([]*pack, len(all))
 	errs := make([]error, len(all))
-	inParallel(workers, len(all), func(i int) { packs[i], errs[i] = openPack(all[i], format, label) })
+	bitmaps := make([]*packBitmap, len(all))
+	var tasks []func()
+	for i, p := range all {
+		tasks = append(tasks, func() { packs[i], errs[i] = openPack(p, format, label) })
+	}
+	if ahead {
+		for i, p := range all {
+			if p.Has("bitmap") {
+				tasks = append(tasks, func() { bitmaps[i] = s.readBitmap(p) })
+			}
+		}
+		tasks = append(tasks, s.readGraph)
+	}
+	inParallel(workers, len(tasks), func(i int) { tasks[i]() })
 	for i, err := range errs {
 		if err != nil {
 			s.vanished = s.vanished || isGone(err)
@@ -74,10 +90,11 @@ func openStore(src *odb.Store, format oid.Format, label string, loose []looseFil
 		if err := packs[i].badRev; err != nil {
 			s.problems = append(s.problems, problem(finding.BitmapUnusable, label+all[i].File("rev"), err))
 		}
+		packs[i].bitmap = bitmaps[i]
 		s.packs = append(s.packs, packs[i])
 	}
 	if err := s.number(); err != nil {
-		return nil, err
+		return s, err
 	}
 	return s, vfs.Guard(s.merge)
 }
@@ -147,6 +164,32 @@ func (s *store) find(id *oid.ID) (uint32, bool) {
 		return s.packs[0].first + pos, ok
 	}
 	return s.findLoose(id)
+}
+
+// findAll puts the numbers of some raw ids into found, none for those that are not here.
+func (s *store) findAll(ids [][]byte, found []uint32) (touched byte) {
+	if s.merged == nil && len(s.packs) == 1 {
+		touched = s.packs[0].findAll(ids, found)
+		for i, pos := range found[:len(ids)] {
+			if pos != none {
+				found[i] = s.packs[0].first + pos
+			}
+		}
+		return touched
+	}
+	for _, id := range ids {
+		if s.merged != nil {
+			touched ^= s.merged.touch(id)
+		}
+	}
+	for i, raw := range ids {
+		id := oid.FromBytes(s.format, raw)
+		found[i] = none
+		if v, ok := s.find(&id); ok {
+			found[i] = v
+		}
+	}
+	return touched
 }
 
 // expect prepares for n more finds, inside a guard.

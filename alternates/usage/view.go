@@ -14,23 +14,27 @@ type view struct {
 	*space
 	parents map[oid.ID][]oid.ID // of shallow commits (none) and grafts; nil: as the commits say
 	workers int
+	loan    *loan // where sets come from that nobody keeps; nil: they may be kept
 }
+
+// set is an empty set of numbers.
+func (v *view) set() bitmap.Set { return v.loan.set(int(v.size)) }
 
 // newWalk starts a walk; stop is the set that it doesn't enter, kinds asks for sets by kind.
 func (v *view) newWalk(stop bitmap.Set, cover *coverage, kinds bool) *walk {
-	w := &walk{sp: v.space, seen: bitmap.NewSet(int(v.size)), done: bitmap.NewSet(int(v.size)), stop: stop,
+	w := &walk{sp: v.space, seen: v.set(), done: v.set(), stop: stop,
 		parents: v.parents, cover: cover, workers: v.workers}
 	if len(v.parents) == 0 { // graphs know nothing of decreed parents
 		w.graphs = graphsOf(v.stores)
 	}
 	if kinds {
 		for k := oid.Commit; k <= oid.Tag; k++ {
-			w.kinds[k] = bitmap.NewSet(int(v.size))
+			w.kinds[k] = v.set()
 		}
 	}
 	if stop != nil {
 		for k := oid.Commit; k <= oid.Tag; k++ {
-			w.hit[k] = bitmap.NewSet(int(v.size))
+			w.hit[k] = v.set()
 		}
 	}
 	return w
@@ -64,7 +68,8 @@ func (w *walk) fromNumbers(ctx context.Context, numbers *[5][]uint32) error {
 	if err != nil {
 		return err
 	}
-	k := &worker{walk: w}
+	k := w.newWorker(nil)
+	defer k.release()
 	for _, v := range numbers[oid.Tree] {
 		k.mark(v, oid.Tree)
 	}

@@ -67,7 +67,8 @@ func (w *walk) round(ctx context.Context, todo []uint32) ([]uint32, error) {
 	var next atomic.Int64
 	workers := make([]*worker, n)
 	run := func(i int) {
-		k := &worker{walk: w, rd: w.readers[i]}
+		k := w.newWorker(w.readers[i])
+		defer k.release()
 		workers[i] = k
 		k.err = vfs.Guard(func() error {
 			for ctx.Err() == nil {
@@ -108,13 +109,32 @@ func (w *walk) trouble(absent []missing, broken []error) {
 // worker is what one goroutine has of a round.
 type worker struct {
 	*walk
-	rd                 *reader
+	*scratch
+	rd     *reader
+	found  []uint32
+	absent []missing
+	broken []error
+	err    error
+}
+
+// scratch is memory that a worker works in, and the next one then.
+type scratch struct {
 	batch              batch
 	starts, baseStarts []uint32
-	found              []uint32
-	absent             []missing
-	broken             []error
-	err                error
+}
+
+var scratches = sync.Pool{New: func() any { return &scratch{} }}
+
+// newWorker starts a worker, which ends with release. rd may be nil where nothing is read.
+func (w *walk) newWorker(rd *reader) *worker {
+	return &worker{walk: w, rd: rd, scratch: scratches.Get().(*scratch)}
+}
+
+// release gives the worker's memory back, once its batch is looked up.
+func (k *worker) release() {
+	k.batch.empty()
+	scratches.Put(k.scratch)
+	k.scratch = nil
 }
 
 // tree reads one tree and marks what it leads to.

@@ -195,3 +195,14 @@ func (s Set) OrAt(to int, src Set, from, n int) {
 		n, to, from = n-width, to+width, from+width
 	}
 }
+
+// Join adds the members of b, and calls fn for each that was not in s before, in order.
+func (s Set) Join(b Set, fn func(i uint32)) {
+	b = b[:len(s)]
+	for w := range s {
+		for fresh := b[w] &^ s[w]; fresh != 0; fresh &= fresh - 1 {
+			fn(uint32(w<<6 + bits.TrailingZeros64(fresh)))
+		}
+		s[w] |= b[w]
+	}
+}

@@ -21,10 +21,13 @@ func TestSetOperations(t *testing.T) {
 		results["andnot"].AndNot(b)
 		results["xor"].Xor(b)
 		results["range"].AddRange(uint32(lo), uint32(hi))
+		results["join"], results["joined"] = a.Clone(), NewSet(n)
+		results["join"].Join(b, results["joined"].Add)
 		count, common, within := 0, 0, true
 		for i := range len(a) * 64 {
 			x, y := a.Has(uint32(i)), b.Has(uint32(i))
-			for name, want := range map[string]bool{"or": x || y, "and": x && y, "andnot": x && !y, "xor": x != y, "range": x || i >= lo && i < hi} {
+			for name, want := range map[string]bool{"or": x || y, "and": x && y, "andnot": x && !y, "xor": x != y, "range": x || i >= lo && i < hi,
+				"join": x || y, "joined": y && !x} {
 				if results[name].Has(uint32(i)) != want {
 					t.Fatalf("%s at %d of %d", name, i, n)
 				}
