@@ -2,8 +2,6 @@ package packed
 
 import (
 	"bytes"
-	"encoding/binary"
-	"math/bits"
 
 	"refaudit/internal/refname"
 )
@@ -60,31 +58,15 @@ func (s *scan) quick() (took bool, err error) {
 // part that differs from that is looked at.
 func (s *scan) plainTail(name []byte) bool {
 	prev := s.order.prev
-	same := commonPrefix(prev, name)
+	same := refname.CommonPrefix(prev, name)
 	if same == len(name) || same < len(prev) && prev[same] > name[same] {
 		return false
 	}
-	from := 0
-	if s.plain {
-		from = bytes.LastIndexByte(name[:same], '/') + 1
+	if !s.plain {
+		same = 0
 	}
-	if from == 0 && !bytes.HasPrefix(name, refsPrefix) {
+	if same < len(refsPrefix) && !bytes.HasPrefix(name, refsPrefix) {
 		return false
 	}
-	return refname.ValidTail(name, from)
-}
-
-// commonPrefix counts the bytes that a and b begin with alike.
-func commonPrefix(a, b []byte) int {
-	n := min(len(a), len(b))
-	i := 0
-	for ; i+8 <= n; i += 8 {
-		if x := binary.LittleEndian.Uint64(a[i:]) ^ binary.LittleEndian.Uint64(b[i:]); x != 0 {
-			return i + bits.TrailingZeros64(x)/8
-		}
-	}
-	for i < n && a[i] == b[i] {
-		i++
-	}
-	return i
+	return refname.ValidAfter(name, same)
 }

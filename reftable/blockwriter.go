@@ -3,6 +3,8 @@ package reftable
 import (
 	"bytes"
 	"compress/zlib"
+
+	"refaudit/internal/refname"
 )
 
 const maxRestarts = 1<<16 - 1
@@ -34,7 +36,7 @@ func (b *blockWriter) begin(kind byte, head int) {
 func (b *blockWriter) add(key []byte, extra byte, value []byte) bool {
 	start, prefix := len(b.buf), 0
 	if b.entries%b.interval != 0 {
-		prefix = commonPrefix(b.last, key)
+		prefix = refname.CommonPrefix(b.last, key)
 	}
 	b.buf = appendVarint(b.buf, uint64(prefix))
 	b.buf = appendVarint(b.buf, uint64(len(key)-prefix)<<3|uint64(extra))
@@ -85,14 +87,4 @@ func (b *blockWriter) finish() ([]byte, error) {
 	}
 	b.buf = append(b.buf[:b.head+4], b.deflated.Bytes()...)
 	return b.buf, nil
-}
-
-func commonPrefix(a, b []byte) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"slices"
+
+	"refaudit/internal/refname"
 )
 
 // maxObjIDLen is the longest id that the footer's five bits can announce.
@@ -52,7 +54,7 @@ func (x *objectIndex) abbreviation() int {
 	most := 1
 	for i := 1; i < len(x.entries); i++ {
 		a, b := x.id(&x.entries[i-1]), x.id(&x.entries[i])
-		if n := commonPrefix(a, b); n < x.idLen {
+		if n := refname.CommonPrefix(a, b); n < x.idLen {
 			most = max(most, n)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"refaudit/internal/refname"
 )
 
 // Names is a set of ref names. Add in any order, then Sort.
@@ -105,7 +107,7 @@ func writeRefs(w io.Writer, n *Names, f *Facts) error {
 	var prev, num []byte
 	for i := range n.Len() {
 		name := n.Get(i)
-		shared := commonPrefix(prev, name)
+		shared := refname.CommonPrefix(prev, name)
 		num = binary.AppendUvarint(binary.AppendUvarint(num[:0], uint64(shared)), uint64(len(name)-shared))
 		out.Write(num)
 		out.Write(name[shared:])
@@ -123,16 +125,6 @@ func writeRefs(w io.Writer, n *Names, f *Facts) error {
 	}
 	_, err = w.Write(sum.Sum(nil))
 	return err
-}
-
-func commonPrefix(a, b []byte) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
 }
 
 // recorded reads such a file, name by name.

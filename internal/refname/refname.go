@@ -41,16 +41,16 @@ var lockSuffix = []byte(".lock")
 // any of ~^:?[\ and "*"; not "@" alone; no "." at the end.
 func Valid(name []byte, flags Flags) bool { return valid(name, 0, flags) }
 
-// ValidTail is Valid without flags for a name of which a part is known: what stands before from ends in a
-// slash, and some valid name begins with it. In a sorted list that is most of each name.
-func ValidTail(name []byte, from int) bool { return valid(name, from, 0) }
+// ValidAfter is Valid without flags for a name whose first bytes are known to begin some valid name. In a sorted
+// list that is most of each name.
+func ValidAfter(name []byte, known int) bool { return valid(name, known, 0) }
 
-func valid(name []byte, from int, flags Flags) bool {
-	start, components := from, 1
-	if from > 0 {
+func valid(name []byte, known int, flags Flags) bool {
+	start, components := bytes.LastIndexByte(name[:known], '/')+1, 1
+	if start > 0 {
 		components = 2
 	}
-	for i := from; i < len(name); i++ {
+	for i := known; i < len(name); i++ {
 		c := name[i]
 		switch class[c] {
 		case plain:

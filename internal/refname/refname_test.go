@@ -170,9 +170,9 @@ func FuzzValid(f *testing.F) {
 			if valid && flags == 0 && !(Valid(name, AllowOneLevel) && Valid(name, AllowPattern)) {
 				t.Errorf("%q: a flag made it invalid", name)
 			}
-			for i, c := range name {
-				if c == '/' && flags == 0 && Valid(append(bytes.Clone(name[:i+1]), 'x'), 0) && ValidTail(name, i+1) != valid {
-					t.Errorf("%q is valid: %v, and otherwise from byte %d on", name, valid, i+1)
+			for i := range len(name) + 1 {
+				if flags == 0 && Valid(append(bytes.Clone(name[:i]), "x/x"...), 0) && ValidAfter(name, i) != valid {
+					t.Errorf("%q is valid: %v, and otherwise from byte %d on", name, valid, i)
 				}
 			}
 			if valid && bytes.HasPrefix(name, []byte("refs/")) && !Safe(name) {

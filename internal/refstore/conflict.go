@@ -1,62 +1,70 @@
 package refstore
 
 import (
-	"bytes"
 	"hash/maphash"
 
 	"refaudit/finding"
+	"refaudit/internal/refname"
 )
 
 // conflicts finds names that can't stand beside each other, in a stream of names in order: a
 // name that is a folder of another, and, as a warning, names that differ only in case.
 //
-// Memory grows with the depth of names, and with the number of names that have capitals.
+// Memory grows with the number of names that have capitals.
 type conflicts struct {
-	open  []byte // names that may turn out to be folders, one after another, each a prefix of the next
-	ends  []int
-	seed  maphash.Seed
-	lower map[uint64]string // hash of a name in lower case -> the name, of names with capitals
-	fold  []byte
+	prev    []byte // the name before
+	folders []int  // lengths of the names before that prev begins with: they may turn out to be folders
+	capital int    // where the first capital of prev stands; its length if it has none
+	seed    maphash.Seed
+	lower   map[uint64]string // hash of a name in lower case -> the name, of names with capitals
+	fold    []byte
 }
 
 func newConflicts() *conflicts {
 	return &conflicts{seed: maphash.MakeSeed(), lower: map[uint64]string{}}
 }
 
-// add takes the next name and gives the names that it can't stand beside, if any.
-func (c *conflicts) add(name []byte) (folder string, twin string) {
-	for len(c.ends) > 0 {
-		start := 0
-		if len(c.ends) > 1 {
-			start = c.ends[len(c.ends)-2]
-		}
-		top := c.open[start:c.ends[len(c.ends)-1]]
-		if bytes.HasPrefix(name, top) {
-			if len(name) > len(top) && name[len(top)] == '/' {
-				folder = string(top)
-			}
-			break
-		}
-		c.open, c.ends = c.open[:start], c.ends[:len(c.ends)-1]
+// add takes the next name and gives the names that it can't stand beside, if any. same is how many bytes it has in
+// common with the one before.
+func (c *conflicts) add(name []byte, same int) (folder string, twin string) {
+	if same == len(c.prev) && same > 0 {
+		c.folders = append(c.folders, same)
 	}
-	c.open = append(c.open, name...)
-	c.ends = append(c.ends, len(c.open))
+	last := len(c.folders) - 1
+	for last >= 0 && c.folders[last] > same {
+		last--
+	}
+	c.folders = c.folders[:last+1]
+	if last >= 0 {
+		if n := c.folders[last]; len(name) > n && name[n] == '/' {
+			folder = string(name[:n])
+		}
+	}
+	if c.capital >= same {
+		c.capital = same + firstCapital(name[same:])
+	}
+	c.prev = append(c.prev[:same], name[same:]...)
+	if c.capital == len(name) && len(c.lower) == 0 {
+		return folder, ""
+	}
 	return folder, c.twin(name)
+}
+
+// common counts the bytes that a name has in common with the one before.
+func (c *conflicts) common(name []byte) int { return refname.CommonPrefix(c.prev, name) }
+
+func firstCapital(name []byte) int {
+	for i, b := range name {
+		if b-'A' < 26 {
+			return i
+		}
+	}
+	return len(name)
 }
 
 // twin relies on the order of bytes: of two names that differ only in case, the one with the
 // first capital comes first.
 func (c *conflicts) twin(name []byte) string {
-	capitals := false
-	for _, b := range name {
-		if b-'A' < 26 {
-			capitals = true
-			break
-		}
-	}
-	if !capitals && len(c.lower) == 0 {
-		return ""
-	}
 	c.fold = c.fold[:0]
 	for _, b := range name {
 		if b-'A' < 26 {
@@ -69,7 +77,7 @@ func (c *conflicts) twin(name []byte) string {
 	if ok && (twin == string(name) || !equalFold(twin, name)) {
 		return ""
 	}
-	if capitals && !ok {
+	if c.capital < len(name) && !ok {
 		c.lower[h] = string(name)
 	}
 	return twin
@@ -95,21 +103,25 @@ func equalFold(a string, b []byte) bool {
 	return true
 }
 
-// report makes findings of what add has given for the name.
-func (c *conflicts) report(name []byte, pos finding.Pos, report func(finding.Finding) error) error {
-	folder, twin := c.add(name)
+// report takes the next name, as add does, and makes findings of what that gives.
+func (c *conflicts) report(name []byte, same int, pos *finding.Pos, report func(finding.Finding) error) error {
+	folder, twin := c.add(name, same)
 	if folder == "" && twin == "" {
 		return nil
 	}
+	return conflict(name, folder, twin, pos, report)
+}
+
+func conflict(name []byte, folder, twin string, pos *finding.Pos, report func(finding.Finding) error) error {
 	if folder != "" {
-		f := finding.New(finding.RefNameConflict, pos, "can't stand beside %q, which would have to be a folder and a file at once", folder)
+		f := finding.New(finding.RefNameConflict, *pos, "can't stand beside %q, which would have to be a folder and a file at once", folder)
 		f.Ref = finding.RefName(name)
 		if err := report(f); err != nil {
 			return err
 		}
 	}
 	if twin != "" {
-		f := finding.New(finding.RefNameConflict, pos, "differs from %q only in case: a disk that ignores case can't hold both", twin)
+		f := finding.New(finding.RefNameConflict, *pos, "differs from %q only in case: a disk that ignores case can't hold both", twin)
 		f.Ref, f.Severity = finding.RefName(name), finding.Warn
 		return report(f)
 	}

@@ -28,7 +28,7 @@ func TestConflicts(t *testing.T) {
 		x := newConflicts()
 		var got []string
 		for _, n := range c.names {
-			x.report([]byte(n), finding.Pos{}, func(f finding.Finding) error {
+			x.report([]byte(n), x.common([]byte(n)), &finding.Pos{}, func(f finding.Finding) error {
 				got = append(got, fmt.Sprintf("%s %v", f.Ref, f.Severity))
 				return nil
 			})
@@ -47,7 +47,7 @@ func BenchmarkConflicts(b *testing.B) {
 	for b.Loop() {
 		c := newConflicts()
 		for _, n := range names {
-			c.add(n)
+			c.add(n, c.common(n))
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100_000, "ns/ref")

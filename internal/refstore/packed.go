@@ -73,7 +73,10 @@ type packedVisit struct {
 }
 
 // pass takes a loose ref that sorts before the next packed one.
-func (p *packedVisit) pass(l *looseRef) error { return p.names.report([]byte(l.name), l.pos, p.report) }
+func (p *packedVisit) pass(l *looseRef) error {
+	name := []byte(l.name)
+	return p.names.report(name, p.names.common(name), &l.pos, p.report)
+}
 
 func (p *packedVisit) read(f *os.File) error {
 	st, err := f.Stat()
@@ -122,16 +125,17 @@ func (p *packedVisit) entry(e *packed.Entry) error {
 	}
 	r, hidden := &p.ref, hider != nil
 	r.Name, r.OID, r.Peel, r.Source, r.Hidden = e.Name, e.OID, e.Peel, Packed, hidden
-	r.Pos = finding.Pos{File: p.label, Line: e.Line, Offset: e.Offset, Length: e.Length, Placed: true}
-	r.PeelPos = r.Pos
+	setPlace(&r.Pos, p.label, e.Line, e.Offset, e.Length)
 	if e.HasPeelLine() {
-		r.PeelPos.Line, r.PeelPos.Offset, r.PeelPos.Length = e.PeelLine, e.PeelOffset, e.PeelLength
+		setPlace(&r.PeelPos, p.label, e.PeelLine, e.PeelOffset, e.PeelLength)
+	} else {
+		r.PeelPos = r.Pos
 	}
 	r.Promise = promise(&p.header, e.Name)
 	if !hidden {
 		p.sum.Refs++
 		if !p.over.unsorted {
-			if err := p.names.report(e.Name, r.Pos, p.report); err != nil {
+			if err := p.names.report(e.Name, p.names.common(e.Name), &r.Pos, p.report); err != nil {
 				return err
 			}
 		}
@@ -151,6 +155,11 @@ func (p *packedVisit) entry(e *packed.Entry) error {
 		return p.report(e.ZeroOIDFinding(p.label))
 	}
 	return p.each(r)
+}
+
+// setPlace makes pos a line of packed-refs.
+func setPlace(pos *finding.Pos, file string, line int, offset, length int64) {
+	pos.File, pos.Line, pos.Offset, pos.Length, pos.Placed = file, line, offset, length, true
 }
 
 // remembered tells that an empty packed-refs has lost refs, where something still names one that is nowhere.

@@ -100,7 +100,9 @@ type tableVisit struct {
 	*visit
 	tables []*reftable.Table
 	names  *conflicts
-	name   []byte
+	name   []byte // of the ref, in full
+	full   []byte // room for that
+	plain  bool   // the name that names knows as the one before is valid and lies in refs/
 	ref    Ref
 	n      int
 	head   bool // HEAD was met
@@ -140,7 +142,10 @@ var refsPrefix = []byte("refs/")
 func (w *tableVisit) record(m *reftable.Merged) error {
 	entries := m.Entries()
 	first := &entries[0]
-	w.name = append(append(w.name[:0], w.place.prefix...), first.Name...)
+	if w.name = first.Name; w.place.prefix != "" {
+		w.full = append(append(w.full[:0], w.place.prefix...), first.Name...)
+		w.name = w.full
+	}
 	below := bytes.HasPrefix(first.Name, refsPrefix)
 	if len(entries) > 1 {
 		if err := w.order(m); err != nil {
@@ -161,7 +166,7 @@ func (w *tableVisit) record(m *reftable.Merged) error {
 		if e.Type != reftable.Direct && e.Type != reftable.Peeled {
 			continue
 		}
-		w.fill(e)
+		w.fill(e, true)
 		w.ref.Hidden = true
 		if err := w.each(&w.ref); err != nil {
 			return err
@@ -172,24 +177,44 @@ func (w *tableVisit) record(m *reftable.Merged) error {
 
 // served judges and gives the record that readers get.
 func (w *tableVisit) served(e *reftable.Entry, below bool) error {
-	w.fill(e)
-	if below {
-		w.sum.Refs++
-		if err := w.names.report(w.name, w.ref.Pos, w.report); err != nil {
+	w.fill(e, below)
+	if !below {
+		w.plain = false
+		if err := w.judgeName(e, below); err != nil {
 			return err
 		}
-	}
-	if err := w.judgeName(e, below); err != nil {
+	} else if err := w.below(e); err != nil {
 		return err
 	}
+	if e.Value != nil && !zero(e.Value) {
+		if below || string(e.Name) == "HEAD" {
+			return w.each(&w.ref)
+		}
+		return nil
+	}
+	return w.odd(e)
+}
+
+// below judges the name of a record below refs/. Of one that follows another only the part that differs is looked at.
+func (w *tableVisit) below(e *reftable.Entry) error {
+	w.sum.Refs++
+	same, known := w.names.common(w.name), 0
+	if w.plain {
+		known = same
+	}
+	if err := w.names.report(w.name, same, &w.ref.Pos, w.report); err != nil {
+		return err
+	}
+	if w.plain = refname.ValidAfter(w.name, known) && w.place.prefix == ""; w.plain {
+		return nil
+	}
+	return w.judgeName(e, true)
+}
+
+// odd judges and gives the record of a symref, or of a ref that names no object.
+func (w *tableVisit) odd(e *reftable.Entry) error {
 	value := loose.Value{Kind: loose.Symref, Target: finding.RefName(e.Target)}
 	if e.Value != nil {
-		if !zero(e.Value) {
-			if below || string(e.Name) == "HEAD" {
-				return w.each(&w.ref)
-			}
-			return nil
-		}
 		value = loose.Value{Kind: loose.Object, OID: oid.FromBytes(w.repo.Format, e.Value)}
 	}
 	if err := loose.VerifyRecord(string(w.name), value, w.repo.Format, w.ref.Pos, loose.Options{Severity: w.o.Severity}, w.report); err != nil {
@@ -239,10 +264,14 @@ func zero(id []byte) bool {
 }
 
 // fill makes w.ref the record of an entry. Readers take a tag without a peel for no tag: JGit does.
-func (w *tableVisit) fill(e *reftable.Entry) {
-	pos := finding.Pos{File: w.tables[e.Table].File(), Offset: e.Offset, Length: e.Length, Block: e.Block, Placed: true, Blocked: true}
-	w.ref = Ref{Name: w.name, OID: e.Value, Target: e.Target, Peel: e.Peel, Promise: peel.AllReaders, Source: Table, Pos: pos, PeelPos: pos,
-		Root: !bytes.HasPrefix(e.Name, refsPrefix)}
+func (w *tableVisit) fill(e *reftable.Entry, below bool) {
+	r := &w.ref
+	r.Name, r.OID, r.Target, r.Peel, r.Hidden = w.name, e.Value, e.Target, e.Peel, false
+	r.Promise, r.Source, r.Root = peel.AllReaders, Table, !below
+	file := w.tables[e.Table].File()
+	for _, p := range [...]*finding.Pos{&r.Pos, &r.PeelPos} {
+		p.File, p.Offset, p.Length, p.Block, p.Placed, p.Blocked = file, e.Offset, e.Length, e.Block, true, true
+	}
 }
 
 // order tells of a name for which git and JGit read different records.
