@@ -331,6 +331,7 @@ func (h *holding) exchange(ctx context.Context, found []exchange, undoes string)
 	var made []publication
 	var changes []Change
 	for _, x := range found {
+		h.taken = append(h.taken, x.lock)
 		at := slices.Index(list, x.name)
 		if at < 0 {
 			return fmt.Errorf("%s: %s has left the list though we hold its lock: %w", h.Label, x.name, lockfile.ErrLost)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"refaudit/internal/crashfs"
 	"refaudit/internal/journal"
@@ -182,6 +183,28 @@ func TestOtherThanPeelsIsNoticed(t *testing.T) {
 	}
 }
 
+// unlockTables takes away the locks of tables that are left. A fix leaves none of a table that is
+// gone, and names the others where an entry that it settles knows them.
+func (w *world) unlockTables(what string, notices []string) {
+	w.t.Helper()
+	said := strings.Join(notices, "\n")
+	for _, name := range w.f.Names(stackDir) {
+		table, locked := strings.CutSuffix(name, ".lock")
+		if !locked {
+			continue
+		}
+		if !slices.Contains(w.list(), table) {
+			w.t.Fatalf("%s: a fix leaves %s, of a table that is gone; %q", what, name, notices)
+		}
+		if strings.Contains(said, "had not happened") && !strings.Contains(said, name) {
+			w.t.Fatalf("%s: a fix does not name %s: %q", what, name, notices)
+		}
+		if _, err := (lockfile.Stale{Path: stackDir + "/" + table, Older: 1, Watch: time.Microsecond}).RemoveStale(ctx, w.f); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
 func TestACompactionSurvivesAFaultAtEachOperation(t *testing.T) {
 	old, mended := []string{"refs/heads/main c1", "refs/tags/v1 t1 c2"}, []string{"refs/heads/main c1", "refs/tags/v1 t1 c1"}
 	for _, how := range []crashfs.Fault{crashfs.Fail, crashfs.Crash} {
@@ -206,11 +229,13 @@ func TestACompactionSurvivesAFaultAtEachOperation(t *testing.T) {
 				if serr != nil || !slices.Equal(got, old) && !slices.Equal(got, mended) || err == nil && !slices.Equal(got, mended) {
 					t.Fatalf("%s (%v), then a crash (%s): the stack serves %v %v", what, how, lost, got, serr)
 				}
-				for _, name := range disk.Names(stackDir) {
-					if strings.HasSuffix(name, ".lock") {
-						disk.Remove(stackDir + "/" + name)
-					}
+				where := what + ", then a crash (" + lost + ")"
+				disk.Remove(stackDir + "/tables.list.lock")
+				fixed, err := c.stack().Fix(ctx, nil, Brake{Tags: 1})
+				if err != nil {
+					t.Fatalf("%s: fix: %v", where, err)
 				}
+				c.unlockTables(where, fixed.Notices)
 				if _, err := c.stack().Compact(ctx, Selection{}, Brake{Tags: 1}); err != nil {
 					t.Fatalf("%s, then a crash (%s): %v", what, lost, err)
 				}

@@ -96,7 +96,7 @@ func (h *packedHold) find(ctx context.Context, src *source, refs []*looseRef) (m
 	found := map[string]place{}
 	for _, p := range look.hit {
 		if _, twice := found[p.name]; twice {
-			return nil, &Refused{Store: h.Label, Reason: fmt.Sprintf("%q stands twice in it; run fix without --drop-corrupt-tags first", p.name)}
+			return nil, &Refused{Store: h.Label, Reason: fmt.Sprintf("%q stands twice in it; a plain refaudit fix mends that, then run this again", p.name)}
 		}
 		found[p.name] = p
 	}

@@ -105,7 +105,7 @@ func (p *Packed) refused(err error) error {
 	}
 	for _, fault := range []error{packed.ErrUnterminated, packed.ErrOrphan, packed.ErrBadPeel, packed.ErrBadHeader, packed.ErrUnsorted, packed.ErrDuplicate} {
 		if errors.Is(err, fault) {
-			return &Refused{Store: p.Label, Reason: "the file has a fault that must be mended first; --only and --ref leave it out", Err: err}
+			return &Refused{Store: p.Label, Reason: "the file has a fault that must be mended first, which a plain refaudit fix does", Err: err}
 		}
 	}
 	return fmt.Errorf("%s: %w", p.Label, err)

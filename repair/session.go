@@ -134,7 +134,9 @@ func Fix(ctx context.Context, target *scan.Target, policy *scan.Policy, o Option
 	if err := s.plan(); err != nil {
 		return s.res, err
 	}
-	return s.res, s.run(ctx)
+	err := s.run(ctx)
+	s.tellTableLocks()
+	return s.res, err
 }
 
 func errQuarantine(path string) error {

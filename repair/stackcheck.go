@@ -45,7 +45,7 @@ func (s *Stack) sound() error {
 	case err != nil:
 		return &Refused{Store: s.Label, Reason: "the stack is damaged, and git may take it for empty: do not run gc here", Err: err}
 	case bad != nil:
-		return &Refused{Store: s.Label, Reason: fmt.Sprintf("the stack is damaged (%s at %v: %s); scan --level=deep shows all of it", bad.ID, bad.Pos, bad.Message)}
+		return &Refused{Store: s.Label, Reason: fmt.Sprintf("the stack is damaged (%s at %v: %s); refaudit scan --level=deep shows all of it", bad.ID, bad.Pos, bad.Message)}
 	}
 	return nil
 }

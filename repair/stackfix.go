@@ -38,6 +38,7 @@ type holding struct {
 	names []string // the list as it is
 	stack *tables
 	out   *Outcome
+	taken []*lockfile.Lock // of tables that leave the list
 }
 
 // hold locks the list, reads the stack once, and runs fn. Nothing that fn reads can change. A
@@ -51,7 +52,7 @@ func (s *Stack) hold(ctx context.Context, fn func(*holding) error) (*Outcome, er
 func (h *holding) run(ctx context.Context, fn func(*holding) error) error {
 	like, err := h.Repo.FS.Lstat(filepath.Join(h.Dir, listName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return &Refused{Store: h.Label, Reason: "tables.list is gone: run no git here, copy the folder away, then see fix --rebuild-tables-list"}
+		return &Refused{Store: h.Label, Reason: "tables.list is gone: run no git here, copy the folder away, then see refaudit fix --rebuild-tables-list"}
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", h.Label, err)
@@ -239,9 +240,16 @@ func (h *holding) commit(ctx context.Context, e *journal.Entry, tables []publica
 	return nil
 }
 
-// finish removes the tables that have left the list, and closes the entry once they are gone for good.
+// finish removes the tables that have left the list, and their locks, and closes the entry once
+// they are gone for good: as long as it is open the next fix looks for them.
 func (h *holding) finish(e *journal.Entry) {
-	err := h.remove(e.Gone)
+	err := h.unlink(e.Gone)
+	for _, l := range h.taken {
+		err = errors.Join(err, l.Rollback())
+	}
+	if err == nil && len(e.Gone) > 0 {
+		err = h.Repo.FS.SyncDir(h.Dir)
+	}
 	if err == nil {
 		err = h.Repo.close(e, journal.Done)
 	}
@@ -255,12 +263,19 @@ func (h *holding) remove(names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
+	if err := h.unlink(names); err != nil {
+		return err
+	}
+	return h.Repo.FS.SyncDir(h.Dir)
+}
+
+func (h *holding) unlink(names []string) error {
 	for _, name := range names {
 		if err := gone(h.Repo.FS.Remove(filepath.Join(h.Dir, name))); err != nil {
 			return err
 		}
 	}
-	return h.Repo.FS.SyncDir(h.Dir)
+	return nil
 }
 
 // rename gives the tables their names, syncs the folder, and only then names them in the list.

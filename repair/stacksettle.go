@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"refaudit/internal/journal"
+	"refaudit/internal/lockfile"
 )
 
 // settle explains repairs of this stack that were cut short, and clears what they left.
@@ -36,6 +37,9 @@ func (h *holding) settle(open []*journal.Entry) error {
 			return err
 		}
 		h.notice("%s: %s", h.Label, explained(e, to, cleared))
+		if to == journal.Void {
+			h.tellLocks(e)
+		}
 	}
 	return nil
 }
@@ -69,13 +73,28 @@ func (h *holding) happened(e *journal.Entry) (bool, error) {
 	return len(e.Records) > 0, nil
 }
 
+// tellLocks names the locks that a repair had taken of tables that it did not get to replace. They may
+// have been taken anew since, so they stay.
+func (h *holding) tellLocks(e *journal.Entry) {
+	for _, name := range e.Gone {
+		if _, err := h.Repo.FS.Lstat(filepath.Join(h.Dir, name+lockfile.Suffix)); err == nil {
+			h.notice("%s: it has left the lock %s, which keeps git from compacting that table; if no git runs here, refaudit fix --stale-locks --older-than=AGE removes it", h.Label, name+lockfile.Suffix)
+		}
+	}
+}
+
 // clear removes the files that a repair has made and that are listed nowhere, and the tables
-// that it took from the list and had no time to remove.
+// that it took from the list and had no time to remove. Their locks go too: nobody locks a table
+// that is not listed, so these are from before the exchange.
 func (h *holding) clear(e *journal.Entry) (n int, err error) {
 	var left []string
 	files := slices.Clone(e.Made)
 	if h.listedAll(e) {
-		files = append(files, e.Gone...)
+		for _, name := range e.Gone {
+			if !slices.Contains(h.names, name) {
+				files = append(files, name, name+lockfile.Suffix, lockfile.PIDFile(name))
+			}
+		}
 	}
 	for _, name := range files {
 		if name != filepath.Base(name) || slices.Contains(h.names, name) {

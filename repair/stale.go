@@ -36,6 +36,51 @@ func (s *session) removeStale(ctx context.Context) {
 	slices.Sort(s.res.Notices)
 }
 
+// lockedLong is when the lock of a table is told of. Younger ones belong to a compaction at work.
+const lockedLong = time.Minute
+
+// tellTableLocks names the locks of tables that seem to have been left behind. They keep nobody from
+// reading and updating refs, so that nothing else tells of them.
+func (s *session) tellTableLocks() {
+	for _, st := range s.stores {
+		if st.stack == nil {
+			continue
+		}
+		names, err := s.o.FS.ReadDir(st.stack.Dir)
+		if err != nil {
+			continue // told of by the audit
+		}
+		for _, name := range names {
+			table, locked := strings.CutSuffix(name, lockfile.Suffix)
+			if !locked || !strings.HasSuffix(table, ".ref") {
+				continue
+			}
+			info, err := s.o.FS.Lstat(filepath.Join(st.stack.Dir, name))
+			if err != nil {
+				continue // gone by now
+			}
+			age := s.now().Sub(info.ModTime).Round(time.Second)
+			switch gone := !slices.Contains(names, table); {
+			case gone:
+				s.notice("%s/%s: the table that it locks is gone: unless a compaction is ending at this moment it was left behind, and refaudit fix --stale-locks --older-than=AGE removes it", st.label, name)
+			case age >= lockedLong:
+				s.notice("%s/%s has stood for %v, and keeps git from compacting that table: if no git runs here it was left behind, and refaudit fix --stale-locks --older-than=AGE removes it", st.label, name, age)
+			}
+		}
+	}
+}
+
+func (s *session) notice(format string, args ...any) {
+	s.res.Notices = append(s.res.Notices, fmt.Sprintf(format, args...))
+}
+
+func (s *session) now() time.Time {
+	if s.o.Scan.Now == nil {
+		return time.Now()
+	}
+	return s.o.Scan.Now()
+}
+
 // lockable are the files of the ref stores that have locks now.
 func (s *session) lockable() (paths []string) {
 	for _, st := range s.stores {

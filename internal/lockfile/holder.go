@@ -9,8 +9,8 @@ import (
 	"refaudit/internal/vfs"
 )
 
-// pidPath is git's file beside a lock that names its holder: packed-refs~pid.lock for packed-refs.lock.
-func pidPath(path string) string { return path + "~pid" + Suffix }
+// PIDFile is git's file beside the lock on path that names its holder: packed-refs~pid.lock for packed-refs.lock.
+func PIDFile(path string) string { return path + "~pid" + Suffix }
 
 // writePID leaves our number beside the lock. Like git it does not insist.
 func writePID(fsys vfs.FS, path string) bool {
@@ -32,7 +32,7 @@ const maxPIDFile = 64
 // Holder reads the process id that the holder of the lock on path left beside it; false if
 // there is none.
 func Holder(fsys vfs.FS, path string) (int, bool) {
-	b, _, err := vfs.ReadFile(fsys, pidPath(path), maxPIDFile)
+	b, _, err := vfs.ReadFile(fsys, PIDFile(path), maxPIDFile)
 	if err != nil {
 		return 0, false
 	}

@@ -125,7 +125,7 @@ func try(fsys vfs.FS, path string, o Options) (*Lock, error) {
 	}
 	l.file, l.id = f, st.ID
 	if o.PIDFile {
-		l.pid = writePID(fsys, pidPath(path))
+		l.pid = writePID(fsys, PIDFile(path))
 	}
 	return l, nil
 }
@@ -258,7 +258,7 @@ func (l *Lock) finish() {
 	}
 	l.temps = nil
 	if l.pid {
-		l.fsys.Remove(pidPath(l.path))
+		l.fsys.Remove(PIDFile(l.path))
 		l.pid = false
 	}
 	forget(l)
@@ -291,7 +291,7 @@ func (e *HeldError) Error() string {
 	if e.Age > 0 {
 		s += fmt.Sprintf(", %v old", e.Age.Round(time.Second))
 	}
-	return s + fmt.Sprintf("; not obtained in %v. Try again; if no git runs here it was left behind, and --stale-locks --older-than=AGE removes it", e.Waited.Round(time.Millisecond))
+	return s + fmt.Sprintf("; not obtained in %v. Try again; if no git runs here it was left behind, and refaudit fix --stale-locks --older-than=AGE removes it", e.Waited.Round(time.Millisecond))
 }
 
 // Is makes errors.Is(err, ErrHeld) true.

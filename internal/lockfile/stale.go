@@ -68,7 +68,7 @@ func (s Stale) RemoveStale(ctx context.Context, fsys vfs.FS) (age time.Duration,
 	if err := s.takeAway(fsys, first); err != nil {
 		return age, err
 	}
-	if err := removed(fsys.Remove(pidPath(s.Path))); err != nil {
+	if err := removed(fsys.Remove(PIDFile(s.Path))); err != nil {
 		return age, fmt.Errorf("remove the stale lock's PID file: %w", err)
 	}
 	return age, nil
