@@ -415,6 +415,22 @@ func (f *FS) Mkdir(name string, perm fs.FileMode) error {
 	return wrap("mkdir", name, err)
 }
 
+// Chmod implements vfs.FS.
+func (f *FS) Chmod(name string, mode fs.FileMode) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	happens, err := f.begin("chmod %s", name)
+	if !happens {
+		return pathErr("chmod", name, err)
+	}
+	_, _, n, werr := f.walk(name, true)
+	if werr != nil || n == nil {
+		return pathErr("chmod", name, fs.ErrNotExist)
+	}
+	n.mode = n.mode.Type() | mode&(fs.ModePerm|fs.ModeSetgid)
+	return wrap("chmod", name, err)
+}
+
 // Chtimes implements vfs.FS.
 func (f *FS) Chtimes(name string, mtime time.Time) error {
 	f.mu.Lock()

@@ -115,6 +115,9 @@ func (OS) Remove(path string) error { return os.Remove(path) }
 // Mkdir implements FS.
 func (OS) Mkdir(path string, perm fs.FileMode) error { return os.Mkdir(path, perm) }
 
+// Chmod implements FS.
+func (OS) Chmod(path string, mode fs.FileMode) error { return os.Chmod(path, mode) }
+
 // Chtimes implements FS.
 func (OS) Chtimes(path string, mtime time.Time) error {
 	return os.Chtimes(path, time.Time{}, mtime)

@@ -35,6 +35,8 @@ type FS interface {
 	Remove(path string) error
 	// Mkdir makes one folder.
 	Mkdir(path string, perm fs.FileMode) error
+	// Chmod sets the mode of a folder that was just made, the setgid bit included.
+	Chmod(path string, mode fs.FileMode) error
 	// Chtimes sets the time of the last change.
 	Chtimes(path string, mtime time.Time) error
 	// SyncDir makes the names in a folder survive a crash.

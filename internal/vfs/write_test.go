@@ -47,6 +47,13 @@ func TestFilesAreToldApart(t *testing.T) {
 	if a.ID == b.ID || a.ID != l.ID || ll.ID == l.ID || ll.Mode&fs.ModeSymlink == 0 {
 		t.Errorf("%v %v %v %v", a, b, l, ll)
 	}
+	folder := filepath.Join(dir, "folder")
+	if err := errors.Join((OS{}).Mkdir(folder, 0o777), (OS{}).Chmod(folder, 0o750|fs.ModeSetgid)); err != nil {
+		t.Fatal(err)
+	}
+	if st, _ := (OS{}).Stat(folder); st.Mode != fs.ModeDir|fs.ModeSetgid|0o750 {
+		t.Errorf("the folder has mode %v", st.Mode)
+	}
 	later := a.ModTime.Add(time.Hour)
 	if err := (OS{}).Chtimes(one, later); err != nil {
 		t.Fatal(err)
