@@ -21,7 +21,7 @@ type batch struct {
 }
 
 const (
-	batchMost = 1 << 17
+	batchMost = 1 << 16
 	batchBits = 22 // of an id that are sorted by, in two steps
 	partBits  = batchBits / 2
 )

@@ -291,8 +291,12 @@ func TestReaderWithARingOfAnySize(t *testing.T) {
 		}
 		want[v] = content
 	}
-	for _, size := range []int{1 << 10, 5000, 20000, 40000, 1 << 20} {
-		rd := newReader(size)
+	for _, size := range []int{1 << 10, 1 << 12, 5000, 20000, 40000, 1 << 20} {
+		most := size
+		if size == 1<<12 { // this one grows
+			most = 1 << 20
+		}
+		rd := newReader(size, most)
 		rd.sp = sp
 		for step := range 3 { // in pack order, from the back, and by leaps
 			for i := range uint32(len(want)) {
@@ -316,6 +320,9 @@ func TestReaderWithARingOfAnySize(t *testing.T) {
 					}
 				}
 			}
+		}
+		if (len(rd.ring) > size) != (most > size) {
+			t.Errorf("ring of %d has become one of %d", size, len(rd.ring))
 		}
 	}
 }

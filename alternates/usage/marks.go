@@ -37,7 +37,7 @@ func (m *marks) get(s markSpan) []uint32 {
 
 // marksOf are where the entries of a tree begin that was parsed and is kept; nil if not known.
 func (r *reader) marksOf(v uint32) []uint32 {
-	if s := &r.slots[v%slotCount]; s.kind != 0 && s.v == v {
+	if s := r.slot(v); s.kind != 0 && s.v == v {
 		return r.marks.get(s.marks)
 	}
 	return nil
@@ -45,7 +45,7 @@ func (r *reader) marksOf(v uint32) []uint32 {
 
 // mark keeps where the entries of a tree begin.
 func (r *reader) mark(v uint32, starts []uint32) {
-	if s := &r.slots[v%slotCount]; s.kind != 0 && s.v == v {
+	if s := r.slot(v); s.kind != 0 && s.v == v {
 		s.marks = r.marks.put(starts)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/bits"
 	"strconv"
 	"sync"
 
@@ -19,6 +20,9 @@ type reader struct {
 	z      inflate.Inflater
 	ring   []byte
 	head   uint64 // bytes that were ever put into the ring
+	began  uint64 // of these, before the reader was taken
+	most   int    // what the ring may grow to
+	lost   int    // objects that were written over and wanted once more
 	slots  []slot // by the low bits of the number
 	marks  marks
 	big    [4]bigObject
@@ -70,10 +74,13 @@ type step struct {
 }
 
 const (
-	ringSize  = 16 << 20
-	slotCount = 1 << 15
+	// The ring is as small as will do: it lies in the processor's caches then, and each new page of it
+	// is a page fault. It doubles when so many objects had to be made twice.
+	ringLeast, ringMost = 4 << 20, 16 << 20
+	growAfter           = 1 << 10
+	slotBytes           = 1 << 9 // of the ring for a slot
 	// an object of more than an eighth of the ring doesn't go into it
-	ringMost = 8
+	ringPart = 8
 	// sizeLimit is the largest tree, commit or tag that is read, workLimit how much the deltas on the
 	// way to one object may make together.
 	sizeLimit = 256 << 20
@@ -87,10 +94,19 @@ var (
 )
 
 // readers are those that nobody uses.
-var readers = sync.Pool{New: func() any { return newReader(ringSize) }}
+var readers = sync.Pool{New: func() any { return newReader(ringLeast, ringMost) }}
 
-func newReader(size int) *reader {
-	return &reader{ring: make([]byte, size), slots: make([]slot, slotCount), marks: marks{ring: make([]uint32, size/16)}}
+// newReader makes a reader with a ring of some size, which may double up to most.
+func newReader(size, most int) *reader {
+	r := &reader{most: most}
+	r.setRing(size)
+	return r
+}
+
+// setRing forgets everything.
+func (r *reader) setRing(size int) {
+	r.ring, r.marks, r.lost = make([]byte, size), marks{ring: make([]uint32, size/16)}, 0
+	r.slots = make([]slot, 1<<(bits.Len(uint(max(size, ringLeast)/slotBytes))-1))
 }
 
 // takeReader is a reader that remembers nothing.
@@ -100,12 +116,16 @@ func takeReader(sp *space) *reader {
 	// From the start of the ring again, which is memory that was touched before, and so far on that
 	// whatever the slots name is too old.
 	r.head += 2*uint64(len(r.ring)) - r.head%uint64(len(r.ring))
+	r.began, r.lost = r.head, 0
 	clear(r.big[:])
 	return r
 }
 
 // object reads what lies under a number. Its slices are valid until the next call.
 func (r *reader) object(v uint32) (o object, err error) {
+	if r.lost >= growAfter && len(r.ring) < r.most {
+		r.setRing(2 * len(r.ring))
+	}
 	si := r.sp.storeOf(v)
 	s, first := r.sp.stores[si], r.sp.first[si]
 	p, pos := s.packOf(v - first)
@@ -216,7 +236,7 @@ func (r *reader) apply(p *pack, at step, base piece, work *uint64, o *object) (m
 	if *work += to; *work > workLimit {
 		return made, fmt.Errorf("deltas that make %d bytes: %w", *work, errLarge)
 	}
-	if base.start != outside && base.start+uint64(len(r.ring)) < r.head+2*r.most() { // it may be written over
+	if base.start != outside && base.start+uint64(len(r.ring)) < r.head+2*r.largest() { // it may be written over
 		r.spare = append(r.spare[:0], base.data...)
 		base.data = r.spare
 	}
@@ -238,12 +258,12 @@ func plausible(size uint64, src int) error {
 	return nil
 }
 
-// most is the size of the largest object that goes into the ring.
-func (r *reader) most() uint64 { return uint64(len(r.ring)) / ringMost }
+// largest is the size of the largest object that goes into the ring.
+func (r *reader) largest() uint64 { return uint64(len(r.ring)) / ringPart }
 
 // reserve is room for an object of n bytes.
 func (r *reader) reserve(n int) piece {
-	if uint64(n) > r.most() {
+	if uint64(n) > r.largest() {
 		return piece{data: make([]byte, n), start: outside}
 	}
 	at := int(r.head % uint64(len(r.ring)))
@@ -258,9 +278,14 @@ func (r *reader) reserve(n int) piece {
 
 // kept is an object that was made before and not written over since.
 func (r *reader) kept(v uint32) (oid.Kind, piece, bool) {
-	if s := &r.slots[v%slotCount]; s.kind != 0 && s.v == v && r.head-s.start <= uint64(len(r.ring)) {
-		at := s.start % uint64(len(r.ring))
-		return s.kind, piece{data: r.ring[at : at+uint64(s.size)], start: s.start}, true
+	if s := r.slot(v); s.kind != 0 && s.v == v {
+		if r.head-s.start <= uint64(len(r.ring)) {
+			at := s.start % uint64(len(r.ring))
+			return s.kind, piece{data: r.ring[at : at+uint64(s.size)], start: s.start}, true
+		}
+		if s.start >= r.began {
+			r.lost++
+		}
 	}
 	for i := range r.big {
 		if b := &r.big[i]; b.kind != 0 && b.v == v {
@@ -270,6 +295,9 @@ func (r *reader) kept(v uint32) (oid.Kind, piece, bool) {
 	return 0, piece{}, false
 }
 
+// slot is where a number's object would be noted.
+func (r *reader) slot(v uint32) *slot { return &r.slots[v&uint32(len(r.slots)-1)] }
+
 // keep remembers an object.
 func (r *reader) keep(v uint32, kind oid.Kind, made piece) {
 	if made.start == outside {
@@ -277,7 +305,7 @@ func (r *reader) keep(v uint32, kind oid.Kind, made piece) {
 		r.turn++
 		return
 	}
-	r.slots[v%slotCount] = slot{v: v, size: uint32(len(made.data)), start: made.start, kind: kind}
+	*r.slot(v) = slot{v: v, size: uint32(len(made.data)), start: made.start, kind: kind}
 }
 
 // elsewhere is object for another copy of what could not be read under v.
