@@ -26,14 +26,8 @@ func (l *Loose) lockRef(ctx context.Context, w Wanted) (*looseRef, error) {
 		return nil, &Refused{Store: string(w.Ref), Reason: "it is no name that git would use", Err: errBadName}
 	}
 	r := &looseRef{Wanted: w, path: filepath.Join(l.Dir, filepath.FromSlash(string(w.Ref)))}
-	for dir := filepath.Dir(r.path); ; dir = filepath.Dir(dir) {
-		if _, err := l.Repo.FS.Lstat(dir); !vfs.Missing(err) || dir == filepath.Dir(dir) {
-			break
-		}
-		r.made = append(r.made, dir)
-	}
-	slices.Reverse(r.made)
-	if err := vfs.MkdirAll(l.Repo.FS, filepath.Dir(r.path), 0o777); err != nil {
+	var err error
+	if r.made, err = l.Repo.mkdirAll(filepath.Dir(r.path)); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", w.Ref, err)
 	}
 	lock, err := lockfile.Acquire(ctx, l.Repo.FS, r.path, lockfile.Options{Timeout: l.Repo.RefTimeout, PIDFile: l.Repo.PIDFile, Perm: l.Repo.perm(vfs.Info{})})
@@ -258,7 +252,7 @@ func (l *Loose) create(r *looseRef, rec *journal.Record) error {
 
 func (l *Loose) restoreLog(rec *journal.Record) error {
 	path := l.logPath(rec.Ref)
-	if err := vfs.MkdirAll(l.Repo.FS, filepath.Dir(path), 0o777); err != nil {
+	if _, err := l.Repo.mkdirAll(filepath.Dir(path)); err != nil {
 		return err
 	}
 	f, err := l.Repo.FS.Create(path, 0o666)
@@ -268,7 +262,10 @@ func (l *Loose) restoreLog(rec *journal.Record) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(rec.Log)
+	err = l.Repo.share(f)
+	if err == nil {
+		_, err = f.Write(rec.Log)
+	}
 	return errors.Join(err, f.Sync(), f.Close(), l.Repo.FS.SyncDir(filepath.Dir(path)))
 }
 

@@ -23,8 +23,8 @@ func newRepo(target *scan.Target, o Options) (*Repo, error) {
 	if err != nil {
 		return nil, err
 	}
-	if shared.Perm != 0 || shared.Exact {
-		out.Shared = shared.File
+	if _, set := r.Config.Get("core.sharedRepository"); set { // `umask` is a setting too: the umask decides alone
+		out.Shared, out.SharedDir = shared.File, shared.Dir
 	}
 	if out.PIDFile, err = r.Config.Bool("core.lockfilePid", false); err != nil {
 		return nil, err

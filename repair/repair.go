@@ -31,8 +31,10 @@ type Repo struct {
 	// Objects opens the object database as it is at the moment. It is asked anew for each store.
 	Objects func() (Objects, error)
 
-	// Shared gives the mode that core.sharedRepository makes of that of a new file; nil: not set.
-	Shared        func(fs.FileMode) fs.FileMode
+	// Shared and SharedDir give the mode that core.sharedRepository makes of that of a new file and a
+	// new folder; nil: not set.
+	Shared, SharedDir func(fs.FileMode) fs.FileMode
+
 	Root          bool          // we may give files away: keep their owner
 	PIDFile       bool          // core.lockfilePid
 	PackedTimeout time.Duration // for packed-refs.lock; lockfile.Forever: no limit

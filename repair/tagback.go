@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 
 	"refaudit/internal/journal"
-	"refaudit/internal/vfs"
 	"refaudit/oid"
 )
 
@@ -35,7 +34,7 @@ func (r *Repo) restoreTag(rec *journal.Record) error {
 func (r *Repo) writeLoose(id oid.ID, kind string, content []byte) error {
 	hex := id.String()
 	dir := filepath.Join(r.Loose, hex[:2])
-	if err := vfs.MkdirAll(r.FS, dir, 0o777); err != nil {
+	if _, err := r.mkdirAll(dir); err != nil {
 		return err
 	}
 	var z bytes.Buffer
@@ -50,7 +49,9 @@ func (r *Repo) writeLoose(id oid.ID, kind string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(z.Bytes())
+	if err = r.share(f); err == nil {
+		_, err = f.Write(z.Bytes())
+	}
 	if err == nil {
 		err = f.Sync()
 	}
