@@ -2,7 +2,7 @@ package finding
 
 import "strings"
 
-// The ids, grouped as SPEC and docs/msg-ids.md list them.
+// The ids, grouped as docs/msg-ids.md lists them.
 const (
 	// git's own: ids, severities and wording are git's
 

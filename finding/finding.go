@@ -87,7 +87,7 @@ func (p Pos) String() string {
 // Cause says how a wrong peel came about, where that can be told.
 type Cause string
 
-// The causes of SPEC's section 2.
+// The causes of a wrong peel, as far as its value shows them.
 const (
 	CauseReplaceRefs    Cause = "replace-refs"     // the cached value is the peel through refs/replace
 	CauseOrphanPeelLine Cause = "orphan-peel-line" // the ^ line belonged to a ref that was deleted

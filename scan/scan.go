@@ -18,7 +18,7 @@ import (
 // Level is how deep an audit looks.
 type Level uint8
 
-// The levels, as SPEC's section 3 has them.
+// The levels, each with all that the one before looks at.
 const (
 	Quick    Level = iota // the ref stores alone; no object is opened
 	Standard              // also every ref's object, and every cached and missing peel
