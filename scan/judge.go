@@ -97,7 +97,7 @@ func (l *look) confirm(ctx context.Context, v *peel.Verdict, id oid.ID) error {
 	switch {
 	case v.State == peel.Corrupt && v.Fault.Why == peel.TypeMismatch:
 		fact, err := l.objects.Confirm(ctx, v.Fault.Target)
-		if err == nil && fact.State == oid.Unreadable {
+		if err == nil && fact.State == oid.Unreadable && !l.hashes(&fact, v.Fault.Target) {
 			v.Fault = peel.Fault{Why: peel.TagUnreadable, Tag: v.Fault.Target, Err: fact.Err}
 			l.doubt(v)
 		}
@@ -111,6 +111,16 @@ func (l *look) confirm(ctx context.Context, v *peel.Verdict, id oid.ID) error {
 		return err
 	}
 	return nil
+}
+
+// hashes tells whether an object that can't be read is a tag without damage, which was written as no tag ought
+// to be: then the kind that another tag claims of it is false all the same.
+func (l *look) hashes(fact *oid.Fact, id oid.ID) bool {
+	if fact.Kind != oid.Tag {
+		return false
+	}
+	kind, _, err := l.objects.Read(id, maxTagText)
+	return err == nil && kind == oid.Tag
 }
 
 // doubt makes a verdict on an object that could not be looked at one that says nothing.
@@ -149,13 +159,26 @@ func (l *look) judgeObject(base *finding.Finding, r *record, v *peel.Verdict) er
 		f.ID, f.Message = finding.TagUnreadable, fmt.Sprintf("names object %v, which can't be read, so that not even its type is known: %v", f.OID, v.Fault.Err)
 	case peel.Corrupt:
 		f.ID, f.Message = v.CorruptTag(), "is a corrupt tag: "+v.Fault.String()
-	case peel.NotTag, peel.Sound:
-		if v.Kind == oid.Commit || !bytes.HasPrefix([]byte(f.Ref), headsPrefix) {
-			return nil
-		}
-		f.ID, f.Message = finding.RefTypeNotAllowed, fmt.Sprintf("is a branch, and its object %v is a %v, not a commit", f.OID, v.Kind)
 	}
-	f.Severity = finding.Default(f.ID)
+	if f.ID != "" {
+		f.Severity = finding.Default(f.ID)
+		if err := l.add(&f, r); err != nil || r.hidden {
+			return err
+		}
+	}
+	return l.judgeBranch(base, r, v)
+}
+
+// judgeBranch tells of a branch that is no commit, whatever else is wrong with its object.
+func (l *look) judgeBranch(base *finding.Finding, r *record, v *peel.Verdict) error {
+	itself := v.Fault.Why == peel.TagUnreadable && v.Fault.Tag == base.OID // then its kind isn't certain
+	if v.Kind == 0 || v.Kind == oid.Commit || itself || !bytes.HasPrefix([]byte(base.Ref), headsPrefix) {
+		return nil
+	}
+	f := *base
+	f.Cached = oid.ID{}
+	f.ID, f.Severity = finding.RefTypeNotAllowed, finding.Default(finding.RefTypeNotAllowed)
+	f.Message = fmt.Sprintf("is a branch, and its object %v is a %v, not a commit", f.OID, v.Kind)
 	return l.add(&f, r)
 }
 
