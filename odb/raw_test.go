@@ -23,6 +23,15 @@ func TestRawIDIsTheID(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := x.VerifyChecksum(); err == nil {
+			t.Errorf("%v: a checksum of zeros fits", f)
+		}
+		h := f.New()
+		h.Write(data[:len(data)-f.Size()])
+		h.Sum(data[:len(data)-f.Size()])
+		if err := x.VerifyChecksum(); err != nil {
+			t.Errorf("%v: %v", f, err)
+		}
 		for i := range x.Count() {
 			id := x.ID(i)
 			if !bytes.Equal(x.RawID(i), id.Bytes()) || x.RawID(i)[0] != byte(i+1) {

@@ -30,6 +30,19 @@ type pack struct {
 	finds   atomic.Int64
 }
 
+// verifyIndex compares the index of a pack with its checksum: it says where objects end, and nothing
+// else would show a wrong place of an object that is never read.
+func verifyIndex(src *odb.Pack, label string) error {
+	x, err := src.Index()
+	if err != nil {
+		return err
+	}
+	if err := vfs.Guard(x.VerifyChecksum); err != nil {
+		return fmt.Errorf("%s: %w", label+src.File("idx"), err)
+	}
+	return nil
+}
+
 // openPack maps a pack and puts its objects in order, by its .rev if that is right.
 func openPack(src *odb.Pack, format oid.Format, label string) (*pack, error) {
 	x, err := src.Index()

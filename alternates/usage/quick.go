@@ -180,8 +180,11 @@ func (q *quick) tell() error {
 	return nil
 }
 
-// sum adds up what is reached, where that is not all there is.
+// sum adds up what is reached, where that is not all there is: now the index must say where objects are.
 func (q *quick) sum() (uint64, error) {
+	if err := q.x.VerifyChecksum(); err != nil {
+		return 0, err
+	}
 	end := uint64(len(q.body))
 	var o *order
 	var err error

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -67,7 +68,11 @@ func openStore(src *odb.Store, format oid.Format, label string, loose []looseFil
 	packs := make([]*pack, len(all))
 	errs := make([]error, len(all))
 	bitmaps := make([]*packBitmap, len(all))
+	sums := make([]error, len(all))
 	var tasks []func()
+	for i, p := range all {
+		tasks = append(tasks, func() { sums[i] = verifyIndex(p, label) })
+	}
 	for i, p := range all {
 		tasks = append(tasks, func() { packs[i], errs[i] = openPack(p, format, label) })
 	}
@@ -81,7 +86,7 @@ func openStore(src *odb.Store, format oid.Format, label string, loose []looseFil
 	}
 	inParallel(workers, len(tasks), func(i int) { tasks[i]() })
 	for i, err := range errs {
-		if err != nil {
+		if err = cmp.Or(sums[i], err); err != nil {
 			s.vanished = s.vanished || isGone(err)
 			s.unseen = errors.Join(s.unseen, err)
 			s.problems = append(s.problems, problem(finding.AuditSkipped, label+all[i].File("pack"), err))
