@@ -72,6 +72,47 @@ func TestScanRemoteExitCodes(t *testing.T) {
 	}
 }
 
+// A server that says nothing is waited for as long as the flags say.
+func TestScanRemoteTimeLimits(t *testing.T) {
+	clean, _ := gittest.Clean(t, gittest.Options{})
+	script := filepath.Join(t.TempDir(), "slow")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nwhile read line; do :; done\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tmp, env := online(t, map[string]string{"GIT_SSH_COMMAND": script, "GIT_SSH_VARIANT": "ssh"})
+	for _, c := range []struct {
+		flag, says string
+		code       int
+	}{
+		{"--timeout-per-repo=300ms", "it took too long: more than 300ms", 3},
+		{"--max-duration=300ms", "--max-duration is over (300ms)", 3},
+		{"--timeout-per-repo=-1s", "takes a time from 0 up", 129},
+	} {
+		r := command(t, nil, env, "scan", "--format=jsonl", "--remote", "ssh://host"+clean.Path, c.flag)
+		if r.code != c.code || !strings.Contains(r.err, c.says) || strings.Contains(r.err, "signal") {
+			t.Errorf("%s: exit %d, %s", c.flag, r.code, r.err)
+		}
+		if c.code != exitUsage {
+			if stopped := r.of(t, "summary")[0]["stopped"]; (stopped == "max-duration") != strings.HasPrefix(c.flag, "--max") {
+				t.Errorf("%s: stopped %v", c.flag, stopped)
+			}
+		}
+	}
+	if left, _ := os.ReadDir(tmp); len(left) > 0 {
+		t.Errorf("left in TMPDIR: %v", left)
+	}
+	for _, flag := range []string{"--timeout-per-repo=1h", "--max-duration=1h"} {
+		if r := command(t, nil, env, "scan", "--remote", clean.Path, flag); r.code != 0 {
+			t.Errorf("%s: exit %d, %s", flag, r.code, r.err)
+		}
+	}
+	for _, flag := range []string{"--subset=1/2", "--jitter=1s", "--max-age=1h", "--page-cache=use", "--single-instance"} {
+		if r := command(t, nil, env, "scan", "--remote", clean.Path, flag); r.code != exitUsage {
+			t.Errorf("%s: exit %d, %s", flag, r.code, r.err)
+		}
+	}
+}
+
 func TestScanRemoteTellsWhatAScanTells(t *testing.T) {
 	bad, _ := gittest.Mismatch(t, gittest.Options{})
 	_, env := online(t, nil)
