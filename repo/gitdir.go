@@ -21,6 +21,7 @@ type NotRepository struct {
 	// Damaged tells that it has the look of one: two of HEAD, objects and refs are there, in whatever
 	// state. Such a folder is passed over by git, and must not be by an audit.
 	Damaged bool
+	Inside  string // the repository, or its working tree, that the folder lies in; "" where nobody has looked for one
 }
 
 func (e *NotRepository) Error() string {
@@ -29,6 +30,9 @@ func (e *NotRepository) Error() string {
 		return fmt.Sprintf("not a git repository, but it looks like a damaged one: %s: %s", e.Path, strings.ReplaceAll(why, "\n", "; "))
 	}
 	why, _, _ = strings.Cut(why, "\n") // one missing thing is enough to say
+	if e.Inside != "" {
+		why += fmt.Sprintf("; it lies in the repository %s, which is looked for only where no path is given", e.Inside)
+	}
 	return fmt.Sprintf("not a git repository: %s: %s", e.Path, why)
 }
 

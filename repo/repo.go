@@ -60,10 +60,35 @@ func Open(path string, o Options) (*Repo, error) {
 		return nil, err
 	}
 	f, err := o.at(path)
+	if e, ok := errors.AsType[*NotRepository](err); ok && !e.Damaged {
+		e.Inside = o.inside(path)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return o.open(path, f)
+}
+
+// inside gives the nearest repository that a folder lies in, or its working tree; "" if there is none, or
+// it can't be told.
+func (o *Options) inside(path string) string {
+	dir, err := realPath(o.abs(path))
+	if err != nil {
+		return ""
+	}
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return ""
+	}
+	for {
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return ""
+		}
+		dir = parent
+		if _, err := o.at(dir); err == nil {
+			return dir
+		}
+	}
 }
 
 // OpenGitDir opens the git dir at path, or the one that the .git file at path names, as git's --git-dir

@@ -346,6 +346,18 @@ func TestOpenTakesEachKindOfPath(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
+	if err := os.MkdirAll(h.path("r/sub/deep"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, inside := range map[string]string{"r/sub/deep": "r", "r/sub": "r", "b.git/objects": "b.git", ".": "", "none": "", "r/sub/none": "", "r/.git/HEAD": ""} {
+		_, err := Open(path, h.options())
+		if inside != "" {
+			inside = h.path(inside)
+		}
+		if e, ok := errors.AsType[*NotRepository](err); !ok || e.Inside != inside || strings.Contains(err.Error(), "lies in the repository "+inside+",") != (inside != "") {
+			t.Errorf("%s: %v, want it inside of %q", path, err, inside)
+		}
+	}
 	for path, is := range map[string]bool{"r": true, "b.git": true, "away": true, "file": false, ".": false, "r/.git/objects": false} {
 		if err := IsRepository(path, h.options()); (err == nil) != is {
 			t.Errorf("%s: %v", path, err)
