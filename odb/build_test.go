@@ -89,7 +89,7 @@ func distance(n uint64) []byte {
 }
 
 // delta makes target from base by copying what both begin with and inserting the rest.
-func delta(base, target []byte) []byte {
+func deltaOf(base, target []byte) []byte {
 	out := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(len(base))), uint64(len(target)))
 	same := 0
 	for same < len(base) && same < len(target) && base[same] == target[same] && same < 0xffff {

@@ -113,7 +113,7 @@ func TestABaseIsTakenFromElsewhere(t *testing.T) {
 				ids := []oid.ID{b.whole(oid.Tag, text[0])}
 				for i := 1; i < 3; i++ {
 					id := f.Object("tag", text[i])
-					b.ofs(id, b.rows[i-1].off, delta(text[i-1], text[i]))
+					b.ofs(id, b.rows[i-1].off, deltaOf(text[i-1], text[i]))
 					ids = append(ids, id)
 				}
 				first, second := int(b.rows[0].off), int(b.rows[1].off)
@@ -195,7 +195,7 @@ func TestADamagedPackGivesNoWrongTarget(t *testing.T) {
 			if i%3 == 0 {
 				b.whole(oid.Tag, text)
 			} else {
-				b.ofs(id, last, delta(lastText, text))
+				b.ofs(id, last, deltaOf(lastText, text))
 			}
 			last, lastText = b.rows[i].off, text
 			facts[id] = oid.Fact{State: oid.Present, Kind: oid.Tag, Claims: oid.Commit, Target: target}

@@ -186,7 +186,7 @@ func TestTagsOfAnySize(t *testing.T) {
 		b.entry(lie, EntryKind(oid.Tag), uint64(len(text)), nil, text)
 		small := tagOf(commit, oid.Commit, "small", "")
 		b.whole(oid.Tag, small)
-		b.ofs(lieDelta, b.rows[len(b.rows)-1].off, delta(small, append(small, '!')))
+		b.ofs(lieDelta, b.rows[len(b.rows)-1].off, deltaOf(small, append(small, '!')))
 		lateLine := b.whole(oid.Tag, []byte(fmt.Sprintf("object %v\ntype commit\ntag %s\n", commit, strings.Repeat("x", 2<<20))))
 		b.write(t, dir, "pack-big", 2)
 		looseDir := t.TempDir()

@@ -3,6 +3,7 @@ package odb
 import (
 	"fmt"
 
+	"refaudit/internal/delta"
 	"refaudit/internal/inflate"
 	"refaudit/internal/vfs"
 	"refaudit/oid"
@@ -85,7 +86,7 @@ func (r *Reader) apply(p *Pack, off uint64, base []byte, work *uint64) ([]byte, 
 	if err != nil {
 		return nil, p.fault(off, err)
 	}
-	delta, err := r.inflate(p, off, &e, func(n int) []byte {
+	text, err := r.inflate(p, off, &e, func(n int) []byte {
 		if cap(r.delta) < n {
 			r.delta = make([]byte, n, max(n, 4096))
 		}
@@ -94,7 +95,7 @@ func (r *Reader) apply(p *Pack, off uint64, base []byte, work *uint64) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	from, to, code, err := deltaSizes(delta)
+	from, to, code, err := delta.Sizes(text)
 	if err == nil && from != uint64(len(base)) {
 		err = fmt.Errorf("delta is for a base of %d bytes, not %d", from, len(base))
 	}
@@ -108,7 +109,7 @@ func (r *Reader) apply(p *Pack, off uint64, base []byte, work *uint64) ([]byte, 
 		return nil, p.fault(off, err)
 	}
 	out := r.bases.buffer(int(to))
-	if err := applyDelta(out, base, code); err != nil {
+	if err := delta.Apply(out, base, code, nil); err != nil {
 		return nil, p.fault(off, err)
 	}
 	return out, nil

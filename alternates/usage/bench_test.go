@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"refaudit/internal/delta"
 	"refaudit/internal/gittest"
 	"refaudit/repo"
 )
@@ -81,7 +82,7 @@ func BenchmarkNewEntries(b *testing.B) {
 		b.Fatal(err)
 	}
 	at := int(marks[250]) + 15
-	o := &object{data: base, baseData: base, isDelta: true, copies: []copied{{0, 0, at}, {at + 20, at + 20, len(base) - at - 20}}}
+	o := &object{data: base, baseData: base, isDelta: true, copies: []delta.Copied{{N: at}, {At: at + 20, From: at + 20, N: len(base) - at - 20}}}
 	for name, run := range map[string]func(starts []uint32) ([]uint32, error){
 		"whole": func(starts []uint32) ([]uint32, error) { return entries(base, 20, starts, func(uint32, []byte) {}) },
 		"delta": func(starts []uint32) ([]uint32, error) {

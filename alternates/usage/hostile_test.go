@@ -135,10 +135,10 @@ func TestHostilePacks(t *testing.T) {
 		"a huge delta":                         {id(1), []packed{{id: id(2), kind: odb.EntryKind(oid.Tree), data: content(2)}, {id: id(1), kind: odb.OfsDelta, data: deltaOf(29, 1<<50, 0x90, 29)}}, "limit"},
 		"a copy from outside": {id(1), []packed{{id: id(2), kind: odb.EntryKind(oid.Tree), data: content(2)},
 			{id: id(1), kind: odb.OfsDelta, data: deltaOf(29, 29, 0x91, 20, 29)}}, "outside its base"},
-		"a delta of nothing": {id(1), []packed{{id: id(2), kind: odb.EntryKind(oid.Tree), data: content(2)}, {id: id(1), kind: odb.OfsDelta, data: deltaOf(29, 29, 0)}}, "does not exist"},
+		"a delta of nothing": {id(1), []packed{{id: id(2), kind: odb.EntryKind(oid.Tree), data: content(2)}, {id: id(1), kind: odb.OfsDelta, data: deltaOf(29, 29, 0)}}, "reserved"},
 		"a delta cut short":  {id(1), []packed{{id: id(2), kind: odb.EntryKind(oid.Tree), data: content(2)}, {id: id(1), kind: odb.OfsDelta, data: deltaOf(29, 29, 0xff)}}, "ends too early"},
 		"a delta that makes less": {id(1), []packed{{id: id(2), kind: odb.EntryKind(oid.Tree), data: content(2)},
-			{id: id(1), kind: odb.OfsDelta, data: deltaOf(29, 29, 0x90, 28)}}, "what it promises"},
+			{id: id(1), kind: odb.OfsDelta, data: deltaOf(29, 29, 0x90, 28)}}, "that it promises"},
 		"a delta of another base": {id(1), []packed{{id: id(2), kind: odb.EntryKind(oid.Tree), data: content(2)},
 			{id: id(1), kind: odb.OfsDelta, data: deltaOf(30, 29, 0x90, 29)}}, "for a base of 30 bytes"},
 		"a kind that doesn't exist": {id(1), []packed{{id: id(1), kind: 5, data: content(1)}}, "kind 5"},
@@ -372,7 +372,7 @@ func TestReaderWithARingOfAnySize(t *testing.T) {
 					t.Fatalf("ring of %d, object %d: its base %d is not what it was", size, v, o.base)
 				}
 				for _, c := range o.copies {
-					if !bytes.Equal(o.data[c.at:c.at+c.n], o.baseData[c.from:c.from+c.n]) {
+					if !bytes.Equal(o.data[c.At:c.At+c.N], o.baseData[c.From:c.From+c.N]) {
 						t.Fatalf("ring of %d, object %d: %+v is not the base's", size, v, c)
 					}
 				}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"refaudit/internal/delta"
 	"refaudit/oid"
 )
 
@@ -40,12 +41,12 @@ func checkStarts(t *testing.T, tree []byte, starts []uint32, size int) {
 // checkDelta makes a tree by a delta: what it has and its base has not is new, and what is new it has.
 func checkDelta(t *testing.T, base, code []byte, size int) {
 	t.Helper()
-	_, to, code, err := deltaSizes(code)
+	_, to, code, err := delta.Sizes(code)
 	if err != nil || to > 1<<16 {
 		return
 	}
 	o := &object{data: make([]byte, to), baseData: base, isDelta: true}
-	if o.copies, err = applyDelta(o.data, base, code, nil); err != nil {
+	if err = delta.Apply(o.data, base, code, &o.copies); err != nil {
 		return
 	}
 	inBase, sound := listed(base, size)
@@ -152,29 +153,6 @@ func FuzzNewEntries(f *testing.F) {
 	f.Add([]byte(base), deltaOf(uint64(len(base)), uint64(len(base)), 0x90, 9, 20, 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 'y', 0x91, 29, 28))
 	f.Add([]byte(base), deltaOf(uint64(len(base)), 29, 0x90, 29))
 	f.Fuzz(func(t *testing.T, base, delta []byte) { checkDelta(t, base, delta, 20) })
-}
-
-func FuzzApplyDelta(f *testing.F) {
-	f.Add([]byte("0123456789"), deltaOf(10, 12, 0x90, 10, 2, 'a', 'b'))
-	f.Add([]byte("0123456789"), deltaOf(10, 4, 0xff, 1, 0, 0, 0, 4, 0, 0))
-	f.Fuzz(func(t *testing.T, base, delta []byte) {
-		from, to, code, err := deltaSizes(delta)
-		if err != nil || from != uint64(len(base)) || to > 1<<16 {
-			return
-		}
-		dst := bytes.Repeat([]byte{0xee}, int(to))
-		copies, err := applyDelta(dst[:to:to], base, code, nil)
-		if err != nil {
-			return
-		}
-		last := 0
-		for _, c := range copies {
-			if c.at < last || !bytes.Equal(dst[c.at:c.at+c.n], base[c.from:c.from+c.n]) {
-				t.Fatalf("%+v is not the base's, or out of order", c)
-			}
-			last = c.at + c.n
-		}
-	})
 }
 
 func FuzzCommit(f *testing.F) {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 
+	"refaudit/internal/delta"
 	"refaudit/internal/inflate"
 	"refaudit/odb"
 	"refaudit/oid"
@@ -30,7 +31,7 @@ type reader struct {
 	delta  []byte
 	spare  []byte // a base that would be written over
 	way    []step
-	copies []copied
+	copies []delta.Copied
 }
 
 // slot tells where in the ring an object is.
@@ -49,7 +50,7 @@ type object struct {
 	isDelta  bool
 	base     uint32
 	baseData []byte
-	copies   []copied
+	copies   []delta.Copied
 }
 
 // piece is an object's content, and where in the ring it begins; outside, if it is not there.
@@ -220,11 +221,11 @@ func (r *reader) apply(p *pack, at step, base piece, work *uint64, o *object) (m
 	if uint64(cap(r.delta)) < at.e.Size {
 		r.delta = make([]byte, max(at.e.Size, 4096))
 	}
-	delta := r.delta[:at.e.Size]
-	if _, err := r.z.InflateChecked(delta, src); err != nil {
+	text := r.delta[:at.e.Size]
+	if _, err := r.z.InflateChecked(text, src); err != nil {
 		return made, err
 	}
-	from, to, code, err := deltaSizes(delta)
+	from, to, code, err := delta.Sizes(text)
 	switch {
 	case err != nil:
 		return made, err
@@ -242,7 +243,8 @@ func (r *reader) apply(p *pack, at step, base piece, work *uint64, o *object) (m
 	}
 	made = r.reserve(int(to))
 	o.baseData = base.data
-	r.copies, err = applyDelta(made.data, base.data, code, r.copies[:0])
+	r.copies = r.copies[:0]
+	err = delta.Apply(made.data, base.data, code, &r.copies)
 	o.copies = r.copies
 	return made, err
 }

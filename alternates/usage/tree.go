@@ -61,15 +61,15 @@ func entries(tree []byte, size int, starts []uint32, fn func(mode uint32, id []b
 func newEntries(o *object, marks []uint32, size int, starts []uint32, fn func(mode uint32, id []byte)) ([]uint32, error) {
 	copies := o.copies
 	for at := 0; at < len(o.data); {
-		for len(copies) > 0 && copies[0].at+copies[0].n <= at {
+		for len(copies) > 0 && copies[0].At+copies[0].N <= at {
 			copies = copies[1:]
 		}
-		if len(marks) > 0 && len(copies) > 0 && copies[0].at <= at {
+		if len(marks) > 0 && len(copies) > 0 && copies[0].At <= at {
 			c := copies[0]
-			shift := c.at - c.from
+			shift := c.At - c.From
 			first, last := upTo(marks, at-shift), len(marks)
 			end := len(o.baseData)
-			if limit := c.from + c.n; limit < end {
+			if limit := c.From + c.N; limit < end {
 				last = upTo(marks, limit)
 				end = int(marks[last])
 			}

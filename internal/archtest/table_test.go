@@ -18,6 +18,7 @@ var arrows = []arrow{
 	// bytes and names
 	{"internal/binread", "finding", "the first failure of a cursor is a finding"},
 	{"internal/inflate", "", "zlib streams, nothing else"},
+	{"internal/delta", "", "deltas between objects, nothing else"},
 	{"internal/wildmatch", "", "git's patterns, nothing else"},
 	{"internal/refname", "internal/wildmatch", "git's rules for names, and patterns of them"},
 
@@ -43,14 +44,14 @@ var arrows = []arrow{
 
 	// a repository
 	{"alternates", "finding oid internal/vfs", "the info/alternates chain"},
-	{"odb", "finding oid alternates internal/binread internal/inflate internal/vfs", "objects, through packs, loose files and alternates"},
+	{"odb", "finding oid alternates internal/binread internal/delta internal/inflate internal/vfs", "objects, through packs, loose files and alternates"},
 	{"repo", "finding oid internal/gitconfig internal/refname internal/vfs internal/wildmatch", "git dir, worktrees, config"},
 	{"internal/refstore", "finding oid peel odb alternates packed loose reftable repo internal/refname internal/vfs", "the refs of a repository, whatever its format"},
 
 	// what is done with it
 	{"scan", "finding oid peel packed loose reftable odb repo alternates internal/refstore internal/refname internal/tagtext internal/vfs internal/wildmatch internal/gitconfig", "one audit from start to end"},
 	{"repair", "finding oid peel packed reftable odb repo alternates scan internal/refstore internal/refname internal/vfs internal/lockfile internal/journal internal/wildmatch", "plans from what a scan finds, writes under git's locks"},
-	{"alternates/usage", "finding oid odb repo alternates internal/refstore internal/bitmap internal/commitgraph internal/binread internal/inflate internal/refname internal/vfs internal/wildmatch", "disk usage; --exclude and alternateRefsPrefixes are patterns of names"},
+	{"alternates/usage", "finding oid odb repo alternates internal/refstore internal/bitmap internal/commitgraph internal/binread internal/delta internal/inflate internal/refname internal/vfs internal/wildmatch", "disk usage; --exclude and alternateRefsPrefixes are patterns of names"},
 	{"reports", "finding oid alternates/usage", "renders findings and usage"},
 
 	// front ends
