@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,6 +20,7 @@ const (
 	revalued = "the value of a ref is another object that exists"
 	rehead   = "HEAD leads to another branch"
 	absent   = "a ref names an object that is nowhere, in a shallow repository"
+	rekinded = "a tag is another kind of object"
 	replaced = "a tag and its cached peel were replaced together"
 	older    = "a store is an older one"
 	unlisted = "a line of tables.list is gone" // at the deep level it is seen
@@ -114,6 +116,11 @@ func TestWhatCanNotBeSeen(t *testing.T) {
 			l.WriteFile("shallow", []byte(l.B+"\n"))
 			change(l, "refs/tags/light", func(r *rec) { r.id = l.missing() })
 		}, ""},
+		{rekinded, filesFormats, func(l *lab) {
+			l.Git("tag", "-a", "-m", "not packed", "loose", l.A)
+			l.Git("repack", "-a", "-d", "-f", "-q", "--window=0") // no tag may need it as the base of a delta
+			turnIntoCommit(l, l.Git("rev-parse", "refs/tags/loose"))
+		}, ""},
 		{replaced, gittest.AllFormats, func(l *lab) { change(l, "refs/tags/v1", func(r *rec) { r.id, r.peel = l.V2, l.B }) }, ""},
 		{older, gittest.AllFormats, func(l *lab) {
 			before := t.TempDir()
@@ -151,14 +158,39 @@ func TestWhatCanNotBeSeen(t *testing.T) {
 		}
 	}
 	page := must1(t)(os.ReadFile("../../docs/limits.md"))
-	for _, kind := range []string{renamed, removed, revalued, rehead, absent, replaced, older, unlisted} {
+	for _, kind := range []string{renamed, removed, revalued, rehead, absent, rekinded, replaced, older, unlisted} {
 		if !bytes.Contains(page, []byte("\n| "+kind)) {
 			t.Errorf("docs/limits.md has no row %q", kind)
 		}
 	}
-	if rows := strings.Count(string(page), "\n| ") - 2*strings.Count(string(page), "\n| ---"); rows != 8 {
-		t.Errorf("docs/limits.md has %d rows, and 8 kinds are tried", rows)
+	if rows := strings.Count(string(page), "\n| ") - 2*strings.Count(string(page), "\n| ---"); rows != 9 {
+		t.Errorf("docs/limits.md has %d rows, and 9 kinds are tried", rows)
 	}
+}
+
+// turnIntoCommit changes the kind in the header of a whole pack entry.
+func turnIntoCommit(l *lab, id string) {
+	index := must2(l.t)(filepath.Glob(l.File("objects/pack/*.idx")))[0]
+	for _, row := range strings.Split(l.Git("verify-pack", "-v", index), "\n") {
+		f := strings.Fields(row) // id, kind, size, size in the pack, offset; a delta has more
+		if len(f) != 5 || f[0] != id {
+			continue
+		}
+		at, err := strconv.Atoi(f[4])
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		pack := strings.TrimSuffix(index, "idx") + "pack"
+		b := must1(l.t)(os.ReadFile(pack))
+		const kinds, commit = 7 << 4, 1 << 4
+		b[at] = b[at]&^kinds | commit
+		os.Remove(pack) // it is read-only
+		if err := os.WriteFile(pack, b, 0o444); err != nil {
+			l.t.Fatal(err)
+		}
+		return
+	}
+	l.t.Fatalf("%s is no whole entry of a pack", id)
 }
 
 func must2(t testing.TB) func([]string, error) []string {
