@@ -561,6 +561,11 @@ func TestC15PackedRefsIsALink(t *testing.T) {
 		if out := l.run("scan"); out.code != 7 || !strings.Contains(out.out, "leads to no file") {
 			t.Errorf("a link that leads nowhere: %d %s", out.code, out.out)
 		}
+		os.Remove(l.Packed())
+		os.Mkdir(l.Packed(), 0o755)
+		if out := l.run("scan"); out.code != 7 || !strings.Contains(out.out, "packed-refs is no file") {
+			t.Errorf("a folder: %d %s", out.code, out.out)
+		}
 	})
 }
 

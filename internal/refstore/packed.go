@@ -53,8 +53,11 @@ func (v *visit) openPacked() (*os.File, error) {
 		return f, nil
 	case vfs.Missing(err) && st.Mode()&fs.ModeSymlink == 0:
 		return nil, nil // gone since: all refs in it are loose now, or deleted
-	case st.Mode()&fs.ModeSymlink != 0 || !st.Mode().IsRegular():
+	case st.Mode()&fs.ModeSymlink != 0:
 		v.sum.unread(v.place.label(packed.FileName) + " leads to no file: what refs it held can't be told")
+		return nil, nil
+	case !st.Mode().IsRegular():
+		v.sum.unread(v.place.label(packed.FileName) + " is no file: what refs it held can't be told")
 		return nil, nil
 	}
 	return nil, v.cantRead(packed.FileName, err)
