@@ -83,7 +83,10 @@ func (f *Folder) Write(name string, perm fs.FileMode, fill func(io.Writer) error
 	if err != nil {
 		return err
 	}
-	err = fill(file)
+	err = file.Chmod(perm) // whatever the umask says
+	if err == nil {
+		err = fill(file)
+	}
 	if err == nil {
 		err = file.Sync()
 	}
