@@ -223,7 +223,7 @@ func TestACompactionSurvivesAFaultAtEachOperation(t *testing.T) {
 				lockfile.RollbackAll()
 			}
 			w.f.FailAt(0, 0)
-			w.f.Survivors(100, func(lost string, disk *crashfs.FS) {
+			w.f.Survivors(10, func(lost string, disk *crashfs.FS) {
 				c := w.after(disk)
 				got, serr := c.served()
 				if serr != nil || !slices.Equal(got, old) && !slices.Equal(got, mended) || err == nil && !slices.Equal(got, mended) {

@@ -187,7 +187,7 @@ func TestADropSurvivesACrashAtEachOperation(t *testing.T) {
 		_, err := w.loose().Drop(ctx, wanted, Brake{Tags: 3})
 		fired = w.f.Fired()
 		lockfile.RollbackAll()
-		w.f.Survivors(60, func(lost string, disk *crashfs.FS) {
+		w.f.Survivors(30, func(lost string, disk *crashfs.FS) {
 			c := w.after(disk)
 			for _, ref := range c.refs() {
 				if !slices.Contains(corruptRefs, ref) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -208,7 +207,7 @@ func (l *Loose) bringBack(ctx context.Context, old *journal.Entry) (*Outcome, er
 		if i < 0 {
 			continue
 		}
-		if err := l.create(r, &e.Records[i]); err != nil {
+		if err := l.create(ctx, r, &e.Records[i]); err != nil {
 			return out, fmt.Errorf("bring back %s: %w", r.Ref, err)
 		}
 		out.Changes = append(out.Changes, Change{Ref: r.Ref, ID: r.ID, OID: r.OID, Action: "bring the ref back"})
@@ -234,12 +233,12 @@ func (l *Loose) packedNames(ctx context.Context) (map[string]bool, error) {
 
 // create writes a ref file by way of its lock and, where it has none now, its reflog; the tag comes
 // back first, should it be gone.
-func (l *Loose) create(r *looseRef, rec *journal.Record) error {
+func (l *Loose) create(ctx context.Context, r *looseRef, rec *journal.Record) error {
 	if err := l.Repo.restoreTag(rec); err != nil {
 		return err
 	}
 	if rec.Log != nil && r.log == nil {
-		if err := l.restoreLog(rec); err != nil {
+		if err := l.restoreLog(ctx, rec); err != nil {
 			return err
 		}
 	}
@@ -250,23 +249,20 @@ func (l *Loose) create(r *looseRef, rec *journal.Record) error {
 	return lock.Commit()
 }
 
-func (l *Loose) restoreLog(rec *journal.Record) error {
+// restoreLog writes a reflog by way of a lock, as git does when it expires records: it is there whole or not at all.
+func (l *Loose) restoreLog(ctx context.Context, rec *journal.Record) error {
 	path := l.logPath(rec.Ref)
 	if _, err := l.Repo.mkdirAll(filepath.Dir(path)); err != nil {
 		return err
 	}
-	f, err := l.Repo.FS.Create(path, 0o666)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
+	lock, err := lockfile.Acquire(ctx, l.Repo.FS, path, lockfile.Options{PIDFile: l.Repo.PIDFile, Perm: l.Repo.perm(vfs.Info{})})
 	if err != nil {
 		return err
 	}
-	err = l.Repo.share(f)
-	if err == nil {
-		_, err = f.Write(rec.Log)
+	if _, err = lock.Write(rec.Log); err == nil {
+		err = lock.Commit()
 	}
-	return errors.Join(err, f.Sync(), f.Close(), l.Repo.FS.SyncDir(filepath.Dir(path)))
+	return errors.Join(err, lock.Rollback())
 }
 
 // settle explains deletions of refs that were cut short.
@@ -276,19 +272,20 @@ func (l *Loose) settle(ctx context.Context) (notices []string, err error) {
 		return nil, err
 	}
 	for _, e := range open {
-		to, err := l.settleOne(ctx, e)
+		said, err := l.settleOne(ctx, e)
 		if err != nil {
 			return notices, err
 		}
-		if to != journal.Open {
-			notices = append(notices, explained(e, to, 0))
+		if said != "" {
+			notices = append(notices, said)
 		}
 	}
 	return notices, nil
 }
 
-// settleOne locks the refs of an entry and looks which of them there are.
-func (l *Loose) settleOne(ctx context.Context, e *journal.Entry) (journal.State, error) {
+// settleOne locks the refs of an entry, looks which of them there are, and says what became of it; ""
+// if it is settled already.
+func (l *Loose) settleOne(ctx context.Context, e *journal.Entry) (said string, err error) {
 	var refs []*looseRef
 	defer func() { l.release(refs) }()
 	packed, err := l.packedNames(ctx)
@@ -296,6 +293,7 @@ func (l *Loose) settleOne(ctx context.Context, e *journal.Entry) (journal.State,
 		return "", err
 	}
 	there := 0
+	var absent []*looseRef
 	for _, rec := range e.Records {
 		r, err := l.lockRef(ctx, Wanted{Ref: rec.Ref, OID: rec.OID})
 		if err != nil {
@@ -307,15 +305,27 @@ func (l *Loose) settleOne(ctx context.Context, e *journal.Entry) (journal.State,
 		}
 		if r.file || packed[string(rec.Ref)] {
 			there++
+		} else if r.log != nil && bytes.Equal(r.log, rec.Log) {
+			absent = append(absent, r)
 		}
 	}
 	state, err := l.Repo.state(e.ID)
 	if err != nil || state != journal.Open {
-		return journal.Open, err // its writer was alive
+		return "", err // its writer was alive
 	}
-	to := journal.Done
-	if deleting := e.Undoes == ""; deleting && there == len(e.Records) || !deleting && there == 0 {
-		to = journal.Void
+	to, all := journal.Done, len(e.Records)
+	if deleting := e.Undoes == ""; deleting && there == all || !deleting && there < all {
+		to = journal.Void // of refs that were to come back the rest still can
+	} else if deleting {
+		for _, r := range absent { // its reflog was to go with it
+			if err := l.unlink(r); err != nil {
+				return "", fmt.Errorf("delete the reflog of %s: %w", r.Ref, err)
+			}
+		}
 	}
-	return to, l.Repo.close(e, to)
+	said = explained(e, to, 0)
+	if to == journal.Void && e.Undoes != "" && there > 0 {
+		said = fmt.Sprintf("repair %s was cut short; it was done in part, and refaudit undo %s brings back the rest", e.ID, e.Undoes)
+	}
+	return said, l.Repo.close(e, to)
 }

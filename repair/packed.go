@@ -208,6 +208,9 @@ func (h *packedHold) clearStaging() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if err == nil {
+		err = h.Repo.FS.SyncDir(filepath.Dir(h.path))
+	}
 	if err != nil {
 		return fmt.Errorf("%s: clear %s, left behind: %w", h.Label, filepath.Base(h.staging()), err)
 	}

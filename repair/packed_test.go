@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"refaudit/finding"
-	"refaudit/internal/crashfs"
 	"refaudit/internal/journal"
 	"refaudit/internal/lockfile"
 	"refaudit/oid"
@@ -311,66 +310,6 @@ func TestTheBrake(t *testing.T) {
 		if err := (Brake{Tags: b.tags}).check(b.absent, b.absent); (err != nil) != b.stop {
 			t.Errorf("%+v: %v", b, err)
 		}
-	}
-}
-
-// At each operation a fault, and a crash after it; at each operation a crash: always the file is the
-// old one or the new one, and the next fix gets through.
-func TestPackedRefsSurviveAFaultAtEachOperation(t *testing.T) {
-	for _, how := range []crashfs.Fault{crashfs.Fail, crashfs.FailDone, crashfs.Crash} {
-		for n, fired := 1, true; fired; n++ {
-			w := newWorld(t, oid.SHA1)
-			p := w.putPacked(fullHeader + "c1 refs/heads/main\nt1 refs/tags/v1\n^c2\nt2 refs/tags/v2\n^c2\n")
-			before, wanted := w.get("/r/packed-refs"), w.wantAll()
-			after := w.expand(fullHeader + "c1 refs/heads/main\nt1 refs/tags/v1\n^c1\nt2 refs/tags/v2\n^c2\n")
-			w.f.FailAt(n, how)
-			out, err := p.Fix(ctx, wanted, Whole, Brake{Tags: 2})
-			fired = w.f.Fired()
-			what := "none"
-			if fired {
-				what = w.f.Trace()[n-1]
-			}
-			if how == crashfs.Crash {
-				lockfile.RollbackAll()
-			}
-			w.f.FailAt(0, 0)
-			now, _ := w.f.Get("/r/packed-refs")
-			if s := string(now); s != before && s != after || err == nil && s != after {
-				t.Fatalf("%s: the file is\n%s%v", what, s, err)
-			}
-			if len(out.Changes) > 0 && string(now) != after {
-				t.Errorf("%s: changes are reported and not made: %v", what, err)
-			}
-			w.f.Survivors(300, func(lost string, disk *crashfs.FS) {
-				c := w.after(disk)
-				got := c.get("/r/packed-refs")
-				if got != before && got != after || err == nil && got != after {
-					t.Fatalf("%s, then a crash (%s): the file is\n%s", what, lost, got)
-				}
-				c.recover(what + ", then a crash (" + lost + ")")
-				if got := c.get("/r/packed-refs"); got != after {
-					t.Fatalf("%s, then a crash (%s), then a fix: the file is\n%s", what, lost, got)
-				}
-			})
-		}
-	}
-}
-
-// recover is what a fix after a crash has to manage: the stale locks taken away, all is mended and nothing left.
-func (w *world) recover(what string) {
-	w.t.Helper()
-	for _, name := range []string{"/r/packed-refs.lock", "/r/reftable/tables.list.lock"} {
-		w.f.Remove(name)
-	}
-	out, err := w.packed().Fix(ctx, w.wantAll(), Whole, Brake{Tags: 2})
-	if err != nil {
-		w.t.Fatalf("%s: fix: %v", what, err)
-	}
-	if names := w.f.Names("/r"); !slices.Equal(names, []string{"packed-refs"}) {
-		w.t.Errorf("%s: left %v", what, names)
-	}
-	if ids, err := w.repo.Journal.List(journal.Open); err != nil || len(ids) > 0 {
-		w.t.Errorf("%s: entries stay open: %v %v; %v", what, ids, err, out.Notices)
 	}
 }
 

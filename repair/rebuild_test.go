@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"refaudit/internal/crashfs"
-	"refaudit/internal/lockfile"
 	"refaudit/oid"
 )
 
@@ -69,24 +67,5 @@ func TestAListThatNobodyCanTell(t *testing.T) {
 	}
 	if _, there := w.f.Get(stackDir + "/tables.list"); there {
 		t.Error("a list was written")
-	}
-}
-
-func TestARebuildSurvivesACrashAtEachOperation(t *testing.T) {
-	for n, fired := 1, true; fired; n++ {
-		w := newWorld(t, oid.SHA1)
-		w.putTable(1, "c1 refs/heads/main")
-		list := w.get(stackDir + "/tables.list")
-		w.f.Remove(stackDir + "/tables.list")
-		w.f.Settle()
-		w.f.FailAt(n, crashfs.Crash)
-		_, err := w.stack().Rebuild(ctx)
-		fired = w.f.Fired()
-		lockfile.RollbackAll()
-		w.f.Survivors(200, func(lost string, disk *crashfs.FS) {
-			if got, there := disk.Get(stackDir + "/tables.list"); there && string(got) != list || err == nil && !there {
-				t.Errorf("operation %d, then a crash (%s): %q", n, lost, got)
-			}
-		})
 	}
 }

@@ -17,8 +17,12 @@ func (r *Repo) openEntries(store string) (entries []*journal.Entry, err error) {
 	}
 	for _, id := range ids {
 		e, _, err := r.Journal.Load(id)
-		// One that can't be read says nothing of any store; damaged tells of it.
-		if err == nil && e.Store == store {
+		switch {
+		case errors.Is(err, journal.ErrDamaged), errors.Is(err, journal.ErrUnknown):
+			// It says nothing of any store; Tidy tells of it.
+		case err != nil:
+			return nil, err
+		case e.Store == store:
 			entries = append(entries, e)
 		}
 	}

@@ -164,66 +164,6 @@ func TestASecondAdditionInTheProcess(t *testing.T) {
 	w.serves("refs/tags/v1 t1 c1")
 }
 
-func TestAStackSurvivesAFaultAtEachOperation(t *testing.T) {
-	old, mended := []string{"refs/heads/main c1", "refs/tags/v1 t1 c2"}, []string{"refs/heads/main c1", "refs/tags/v1 t1 c1"}
-	for _, how := range []crashfs.Fault{crashfs.Fail, crashfs.FailDone, crashfs.Crash} {
-		for n, fired := 1, true; fired; n++ {
-			w := newWorld(t, oid.SHA1)
-			w.putTable(1, "c1 refs/heads/main", "t1 refs/tags/v1 c2")
-			wanted := []Wanted{w.want("refs/tags/v1", "t1", "c2")}
-			w.f.FailAt(n, how)
-			out, err := w.stack().Fix(ctx, wanted, Brake{Tags: 1})
-			fired = w.f.Fired()
-			what := "none"
-			if fired {
-				what = w.f.Trace()[n-1]
-			}
-			if how == crashfs.Crash {
-				lockfile.RollbackAll()
-			}
-			w.f.FailAt(0, 0)
-			if how != crashfs.Crash { // else only what survives can be read
-				got, serr := w.served()
-				if serr != nil || !slices.Equal(got, old) && !slices.Equal(got, mended) || err == nil && !slices.Equal(got, mended) {
-					t.Fatalf("%s (%v): the stack serves %v %v; fix says %v", what, how, got, serr, err)
-				}
-				if len(out.Changes) > 0 && !slices.Equal(got, mended) {
-					t.Errorf("%s: changes are reported and not made: %v", what, err)
-				}
-			}
-			w.f.Survivors(400, func(lost string, disk *crashfs.FS) {
-				c := w.after(disk)
-				got, serr := c.served()
-				if serr != nil || !slices.Equal(got, old) && !slices.Equal(got, mended) || err == nil && !slices.Equal(got, mended) {
-					t.Fatalf("%s (%v), then a crash (%s): the stack serves %v %v", what, how, lost, got, serr)
-				}
-				c.recoverStack(what + ", then a crash (" + lost + ")")
-			})
-		}
-	}
-}
-
-// recoverStack is what a fix after a crash has to manage, stale locks taken away.
-func (w *world) recoverStack(what string) {
-	w.t.Helper()
-	w.f.Remove(stackDir + "/tables.list.lock")
-	out, err := w.stack().Fix(ctx, []Wanted{w.want("refs/tags/v1", "t1", "c2")}, Brake{Tags: 1})
-	if err != nil {
-		w.t.Fatalf("%s: fix: %v", what, err)
-	}
-	w.serves("refs/heads/main c1", "refs/tags/v1 t1 c1")
-	if ids, err := w.repo.Journal.List(journal.Open); err != nil || len(ids) > 0 {
-		w.t.Errorf("%s: entries stay open: %v %v", what, ids, err)
-	}
-	listed := w.list()
-	for _, name := range w.f.Names(stackDir) {
-		// What was being written when the journal knew nothing of it yet stays: git ignores it, and a scan reports it.
-		if name != "tables.list" && !slices.Contains(listed, name) && !strings.Contains(name, ".temp.") {
-			w.t.Fatalf("%s: left %s; %v", what, name, out.Notices)
-		}
-	}
-}
-
 // spoiler is a disk that writes other bytes than it was given.
 type spoiler struct {
 	*crashfs.FS

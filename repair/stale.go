@@ -93,6 +93,7 @@ func (s *session) lockable() (paths []string) {
 			}
 			paths = append(paths, filepath.Join(r.Dir, "HEAD"))
 			paths = append(paths, s.locksIn(filepath.Join(r.Dir, "refs"), true)...)
+			paths = append(paths, s.locksIn(filepath.Join(r.Dir, "logs"), true)...)
 		}
 	}
 	return paths
@@ -106,8 +107,10 @@ func (s *session) locksIn(dir string, deep bool) (paths []string) {
 	}
 	for _, name := range names {
 		path := filepath.Join(dir, name)
-		if locked, ok := strings.CutSuffix(path, lockfile.Suffix); ok && !strings.HasSuffix(locked, "~pid") {
-			paths = append(paths, locked)
+		if locked, ok := lockfile.Locked(path); ok {
+			if !slices.Contains(paths, locked) {
+				paths = append(paths, locked)
+			}
 			continue
 		}
 		if st, err := s.o.FS.Lstat(path); deep && err == nil && st.Mode.IsDir() {

@@ -5,9 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"refaudit/internal/crashfs"
 	"refaudit/internal/journal"
-	"refaudit/internal/lockfile"
 	"refaudit/oid"
 )
 
@@ -104,36 +102,5 @@ func TestAStackGoesForwardToItsOldValues(t *testing.T) {
 		if _, err := w.repo.Undo(ctx, w.entry(out.Journal)); !errors.Is(err, ErrRefused) || !slices.Equal(w.list(), list) {
 			t.Errorf("a second time: %v", err)
 		}
-	}
-}
-
-func TestAnUndoSurvivesACrashAtEachOperation(t *testing.T) {
-	for n, fired := 1, true; fired; n++ {
-		w := newWorld(t, oid.SHA1)
-		p := w.putPacked(fullHeader + "t1 refs/tags/v1\n^c2\n")
-		before := w.get("/r/packed-refs")
-		out, err := p.Fix(ctx, w.wantAll(), Whole, Brake{Tags: 3})
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.f.Settle()
-		after := w.get("/r/packed-refs")
-		e := w.entry(out.Journal)
-		w.f.FailAt(n, crashfs.Crash)
-		_, err = w.repo.Undo(ctx, e)
-		fired = w.f.Fired()
-		lockfile.RollbackAll()
-		w.f.Survivors(200, func(lost string, disk *crashfs.FS) {
-			c := w.after(disk)
-			if got := c.get("/r/packed-refs"); got != before && got != after || err == nil && got != before {
-				t.Fatalf("operation %d, then a crash (%s): the file is\n%s", n, lost, got)
-			}
-			c.f.Remove("/r/packed-refs.lock")
-			c.packed().Fix(ctx, nil, Whole, Brake{}) // settles
-			_, state, err := c.repo.Journal.Load(e.ID)
-			if want := map[bool]journal.State{true: journal.Undone, false: journal.Done}[c.get("/r/packed-refs") == before]; err != nil || state != want {
-				t.Fatalf("operation %d, then a crash (%s): the entry is %s %v, and should be %s", n, lost, state, err, want)
-			}
-		})
 	}
 }

@@ -22,6 +22,8 @@ type world struct {
 	f       *crashfs.FS
 	repo    *Repo
 	objects fakeObjects
+	taken   string   // the id of a repair that is to be taken back
+	wanted  []Wanted // what is to be mended
 }
 
 // fakeObjects is an object database in memory. What it doesn't have is absent.
@@ -31,6 +33,7 @@ type fakeObjects struct {
 	opened  *int
 	fail    error
 	misread map[oid.ID]bool // their kind, as facts have it, is not what they hash to
+	content []byte          // of every object; nil: something
 }
 
 func (o fakeObjects) Look(_ context.Context, ids []oid.ID, out []oid.Fact) error {
@@ -58,6 +61,9 @@ func (o fakeObjects) Content(id oid.ID) (oid.Kind, []byte, error) {
 	f, ok := o.facts[id]
 	if !ok {
 		return 0, nil, errors.New("absent")
+	}
+	if o.content != nil {
+		return f.Kind, o.content, nil
 	}
 	return f.Kind, []byte("content of " + id.String()), nil
 }

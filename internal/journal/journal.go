@@ -46,6 +46,9 @@ const unfinished = ".tmp"
 // ErrUnknown is an id that no entry has.
 var ErrUnknown = errors.New("no such entry in the journal")
 
+// ErrDamaged is an entry that can be read and makes no sense.
+var ErrDamaged = errors.New("is damaged")
+
 // maxEntry bounds what is read of an entry.
 const maxEntry = 1 << 31
 
@@ -174,7 +177,7 @@ func (j *Journal) Load(id string) (*Entry, State, error) {
 				err = fmt.Errorf("the entry says that it is %q", e.ID)
 			}
 			if err != nil {
-				return nil, s, fmt.Errorf("journal entry %s is damaged: %w", j.path(id, s), err)
+				return nil, s, fmt.Errorf("journal entry %s %w: %w", j.path(id, s), ErrDamaged, err)
 			}
 			return e, s, nil
 		}

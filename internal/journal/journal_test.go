@@ -87,7 +87,7 @@ func TestIDsAreNoPaths(t *testing.T) {
 
 func TestBeginSurvivesACrashOrHasNotHappened(t *testing.T) {
 	for n, fired := 1, true; fired; n++ {
-		for _, how := range []crashfs.Fault{crashfs.Fail, crashfs.Crash} {
+		for _, how := range []crashfs.Fault{crashfs.Fail, crashfs.FailDone, crashfs.Crash} {
 			f := crashfs.New()
 			f.PutDir("/state")
 			j := New(f, "/state/refaudit/journal")
@@ -108,6 +108,64 @@ func TestBeginSurvivesACrashOrHasNotHappened(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// An entry that changes its state, while another is taken back by it, is never lost, and has one state.
+func TestStatesSurviveACrash(t *testing.T) {
+	for _, how := range []crashfs.Fault{crashfs.Fail, crashfs.FailDone, crashfs.Crash} {
+		for n, fired := 1, true; fired; n++ {
+			f := crashfs.New()
+			f.PutDir("/state")
+			j := New(f, "/state/journal")
+			e := entry()
+			if err := j.Begin(e); err != nil {
+				t.Fatal(err)
+			}
+			f.FailAt(n, how)
+			err := errors.Join(j.Settle(e.ID, Open, Done), j.Sync(), j.Settle(e.ID, Done, Undone), j.Sync())
+			if fired = f.Fired(); fired != (err != nil) {
+				t.Fatalf("operation %d: fired %v, error %v", n, fired, err)
+			}
+			f.FailAt(0, 0)
+			f.Survivors(200, func(lost string, after *crashfs.FS) {
+				got, state, lerr := New(after, j.Dir()).Load(e.ID)
+				if lerr != nil || !reflect.DeepEqual(got, e) || state == Void || err == nil && state != Undone {
+					t.Errorf("fault %v at operation %d, then a crash (%s): %s %v", how, n, lost, state, lerr)
+				}
+				if names := after.Names(j.Dir()); len(names) != 1 {
+					t.Errorf("fault %v at operation %d, then a crash (%s): %q", how, n, lost, names)
+				}
+			})
+		}
+	}
+}
+
+// A sweep that is cut short takes nothing but what was never begun, and the next one gets through.
+func TestASweepSurvivesACrash(t *testing.T) {
+	for n, fired := 1, true; fired; n++ {
+		f := crashfs.New()
+		f.PutDir("/state")
+		j := New(f, "/state/journal")
+		e := entry()
+		if err := j.Begin(e); err != nil {
+			t.Fatal(err)
+		}
+		f.Put(j.Dir()+"/20250101T000000Z-0000000000.tmp", []byte("half"))
+		f.Settle()
+		f.FailAt(n, crashfs.Crash)
+		j.Sweep(time.Unix(1<<40, 0))
+		fired = f.Fired()
+		f.FailAt(0, 0)
+		f.Survivors(100, func(lost string, after *crashfs.FS) {
+			again := New(after, j.Dir())
+			if _, err := again.Sweep(time.Unix(1<<40, 0)); err != nil {
+				t.Fatal(err)
+			}
+			if names := after.Names(j.Dir()); len(names) != 1 || names[0] != e.ID+".open" {
+				t.Errorf("operation %d, then a crash (%s): %q", n, lost, names)
+			}
+		})
 	}
 }
 

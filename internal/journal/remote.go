@@ -84,8 +84,12 @@ func (j *Journal) listOf(s State, gitDir string) (r Reply, err error) {
 		return r, err
 	}
 	for _, id := range ids {
-		if e, _, err := j.Load(id); err == nil && e.GitDir == gitDir {
+		e, _, err := j.Load(id)
+		switch {
+		case err == nil && e.GitDir == gitDir:
 			r.IDs = append(r.IDs, id)
+		case err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrUnknown):
+			return r, err
 		}
 	}
 	return r, nil

@@ -47,6 +47,51 @@ func TestAStaleLockIsRemoved(t *testing.T) {
 	}
 }
 
+// Killed or failing at each operation, the removal of a stale lock leaves it where it was, or gone, or
+// aside; and whichever it is, doing it again clears all of it.
+func TestTheRemovalOfAStaleLockSurvives(t *testing.T) {
+	s := hour
+	s.Watch = time.Microsecond
+	for _, how := range []crashfs.Fault{crashfs.Fail, crashfs.FailDone, crashfs.Crash} {
+		for n, fired := 1, true; fired; n++ {
+			f := staleLock()
+			f.FailAt(n, how)
+			_, err := s.RemoveStale(context.Background(), f)
+			if fired = f.Fired(); !fired && err != nil {
+				t.Fatal(err)
+			}
+			what := "no operation"
+			if fired {
+				what = f.Trace()[n-1]
+			}
+			f.FailAt(0, 0)
+			f.Survivors(100, func(lost string, disk *crashfs.FS) {
+				if _, err := s.RemoveStale(context.Background(), disk); err != nil {
+					t.Fatalf("fault %v at %q, then a crash (%s): %v", how, what, lost, err)
+				}
+				for _, name := range disk.Names("/r") {
+					if name != "packed-refs~pid.lock" { // it speaks of nothing by itself
+						t.Fatalf("fault %v at %q, then a crash (%s): left %s", how, what, lost, name)
+					}
+				}
+				l, err := Acquire(context.Background(), disk, s.Path, Options{PIDFile: true})
+				if err != nil {
+					t.Fatalf("fault %v at %q, then a crash (%s): %v", how, what, lost, err)
+				}
+				l.Rollback()
+			})
+		}
+	}
+}
+
+func TestWhatALockIsOf(t *testing.T) {
+	for name, want := range map[string]string{"/r/a.lock": "/r/a", "/r/a.lock.stale-0123": "/r/a", "/r/a.lock.lock": "/r/a.lock", "/r/a~pid.lock": "", "/r/a": "", "/r/a.stale-1": ""} {
+		if got, ok := Locked(name); ok != (want != "") || ok && got != want {
+			t.Errorf("%s: %q %v", name, got, ok)
+		}
+	}
+}
+
 func TestAYoungLockStays(t *testing.T) {
 	f := crashfs.New()
 	f.Put("/r/packed-refs.lock", nil)
