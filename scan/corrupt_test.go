@@ -2,12 +2,14 @@ package scan_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"refaudit/finding"
 	"refaudit/internal/gittest"
+	"refaudit/oid"
 	"refaudit/scan"
 )
 
@@ -64,4 +66,41 @@ func TestABranchThatIsACorruptTag(t *testing.T) {
 	if _, found = audit(t, r.Path, scan.Standard); faults(found) != all {
 		t.Errorf("with a skip list: %s, not %s", faults(found), all)
 	}
+}
+
+// A header in a pack that gives a false kind says nothing of the tag where another copy of the object is sound.
+func TestAFlippedKindBesideASoundCopy(t *testing.T) {
+	for _, f := range []oid.Format{oid.SHA1, oid.SHA256} {
+		for _, of := range []string{"tag", "target"} {
+			r := gittest.New(t, gittest.Options{Format: f})
+			r.Git("pack-refs", "--all")
+			r.Git("update-server-info")
+			r.Git("repack", "-adfq", "--depth=0")
+			id := map[string]string{"tag": r.V1, "target": r.A}[of]
+			kind := r.Git("cat-file", "-t", id)
+			out, _, _ := r.Try("cat-file", kind, id)
+			r.WriteLoose(id, kind, []byte(out))
+			flipKind(t, r, id)
+			res, found := audit(t, r.Path, scan.Standard)
+			if got := faults(found); got != "" || res.State != scan.Clean {
+				t.Errorf("%v, of the %s: %s", f, of, got)
+			}
+		}
+	}
+}
+
+// flipKind makes the one pack say that an object is a blob.
+func flipKind(t *testing.T, r *gittest.Repo, id string) {
+	t.Helper()
+	packs, _ := filepath.Glob(r.File("objects/pack/*.pack"))
+	var off int64
+	for _, row := range strings.Split(r.Git("verify-pack", "-v", strings.TrimSuffix(packs[0], ".pack")+".idx"), "\n") {
+		if w := strings.Fields(row); len(w) == 5 && w[0] == id {
+			fmt.Sscan(w[4], &off)
+		}
+	}
+	name := "objects/pack/" + filepath.Base(packs[0])
+	text := r.ReadFile(name)
+	text[off] = text[off]&^0x70 | 3<<4
+	r.WriteFile(name, text)
 }

@@ -3,7 +3,6 @@ package scan
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -57,11 +56,11 @@ func (l *look) judgeBatch(ctx context.Context, b *batch) error {
 
 // judgeRecord says all that is wrong with one record.
 func (l *look) judgeRecord(ctx context.Context, b *batch, r *record, h peel.Handle) error {
-	v := l.judge.Verdict(h)
-	if err := l.confirm(ctx, &v, l.judge.ID(h)); err != nil {
+	judge, h, v, err := l.confirmed(ctx, h)
+	if err != nil {
 		return err
 	}
-	base := finding.Finding{Ref: finding.RefName(b.nameOf(r)), OID: l.judge.ID(h), Pos: b.posOf(r)}
+	base := finding.Finding{Ref: finding.RefName(b.nameOf(r)), OID: judge.ID(h), Pos: b.posOf(r)}
 	if raw := b.peelOf(r); raw != nil {
 		base.Cached = oid.FromBytes(l.format, raw)
 	}
@@ -73,7 +72,7 @@ func (l *look) judgeRecord(ctx context.Context, b *batch, r *record, h peel.Hand
 			return err
 		}
 	}
-	w := l.judge.Cached(h, &v, base.Cached, r.promise)
+	w := judge.Cached(h, &v, base.Cached, r.promise)
 	if w.ID == "" || v.State == peel.Unknown {
 		return nil
 	}
@@ -91,43 +90,27 @@ func (l *look) judgeRecord(ctx context.Context, b *batch, r *record, h peel.Hand
 	return l.add(&f, r)
 }
 
-// confirm hashes the object on whose kind a verdict rests: kinds come from headers, and a flipped bit there must
-// not make a sound tag corrupt, or a tag no tag. What doesn't hash to its name is damaged itself.
-func (l *look) confirm(ctx context.Context, v *peel.Verdict, id oid.ID) error {
-	switch {
-	case v.State == peel.Corrupt && v.Fault.Why == peel.TypeMismatch:
-		fact, err := l.objects.Confirm(ctx, v.Fault.Target)
-		if err == nil && fact.State == oid.Unreadable && !l.hashes(&fact, v.Fault.Target) {
-			v.Fault = peel.Fault{Why: peel.TagUnreadable, Tag: v.Fault.Target, Err: fact.Err}
-			l.doubt(v)
-		}
-		return err
-	case v.State == peel.NotTag:
-		fact, err := l.objects.Confirm(ctx, id)
-		if err == nil && fact.State == oid.Unreadable {
-			*v = peel.Verdict{State: peel.Damaged, Fault: peel.Fault{Why: peel.TagUnreadable, Tag: id, Err: fact.Err}}
-			l.doubt(v)
-		}
-		return err
+// confirmed is a verdict that rests on hashed objects alone: on that of the judge if it is in no doubt, else on that of
+// a judge who doesn't believe the headers. It comes with its judge and its handle.
+func (l *look) confirmed(ctx context.Context, h peel.Handle) (*peel.Judge, peel.Handle, peel.Verdict, error) {
+	v := l.judge.Verdict(h)
+	if !v.InDoubt() {
+		return l.judge, h, v, nil
 	}
-	return nil
+	if l.sure == nil {
+		l.sure = peel.NewJudge(peel.Confirmed{From: l.objects, Hashes: l.hashes})
+	}
+	handles, err := l.sure.Learn(ctx, []oid.ID{l.judge.ID(h)}, nil)
+	if err != nil {
+		return nil, 0, v, err
+	}
+	return l.sure, handles[0], l.sure.Verdict(handles[0]), nil
 }
 
-// hashes tells whether an object that can't be read is a tag without damage, which was written as no tag ought
-// to be: then the kind that another tag claims of it is false all the same.
-func (l *look) hashes(fact *oid.Fact, id oid.ID) bool {
-	if fact.Kind != oid.Tag {
-		return false
-	}
+// hashes tells whether a tag that can't be parsed hashes to its name.
+func (l *look) hashes(id oid.ID) bool {
 	kind, _, err := l.objects.Read(id, maxTagText)
 	return err == nil && kind == oid.Tag
-}
-
-// doubt makes a verdict on an object that could not be looked at one that says nothing.
-func (l *look) doubt(v *peel.Verdict) {
-	if damage := (*finding.Corrupt)(nil); !errors.As(v.Fault.Err, &damage) {
-		v.State, v.Fault.Why = peel.Unknown, peel.NotLooked
-	}
 }
 
 // judgeObject tells of a ref's object that is absent, damaged, a corrupt tag or of a kind that the ref may not have.

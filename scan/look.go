@@ -24,6 +24,7 @@ type look struct {
 	policy  *Policy
 	objects *objects
 	judge   *peel.Judge
+	sure    *peel.Judge   // see confirmed; nil until there is a doubt
 	info    *serverInfo   // nil: there is none
 	handles []peel.Handle // scratch of judgeBatch
 	emit    func(*finding.Finding) error

@@ -316,13 +316,15 @@ func (s *serverInfo) judgeBatch(ctx context.Context) error {
 
 // wrong tells of one peel. Where the tag is corrupt only because an object of its chain is lost, that is all there is to say.
 func (s *serverInfo) wrong(ctx context.Context, e *infoLine, h peel.Handle) error {
-	v := s.look.judge.Verdict(h)
-	if err := s.confirm(ctx, &v, e.id); err != nil {
+	_, _, v, err := s.confirmed(ctx, h)
+	if err != nil {
 		return err
 	}
 	f := finding.New(finding.ServerInfoPeel, finding.Pos{File: serverInfoFile, Line: e.line, Offset: e.off, Length: e.width, Placed: true}, "")
 	f.Ref, f.OID, f.Cached, f.Expected = finding.RefName(s.nameOf(e)), e.id, e.peel, v.Peel
 	switch {
+	case v.State == peel.Sound && e.peel == v.Peel:
+		return nil
 	case v.State == peel.Sound && e.peel.IsZero():
 		f.Message = fmt.Sprintf("info/refs has no peel for the tag %v, which peels to %v", e.id, v.Peel)
 	case v.State == peel.Sound:
