@@ -59,7 +59,7 @@ func lookOnce(ctx context.Context, t *Target, policy *Policy, o Options, before 
 		return nil, err
 	}
 	if o.Level == Quick {
-		return l, l.stores(ctx, func(f finding.Finding) error { return l.report(&f) }, func(*refstore.Ref) error { return nil })
+		return l, l.stores(ctx, func(f finding.Finding) error { return l.report(&f) }, nil)
 	}
 	db, found, err := t.openObjects(o.Workers)
 	if err != nil {

@@ -50,6 +50,11 @@ func (c *conflicts) add(name []byte, same int) (folder string, twin string) {
 	return folder, c.twin(name)
 }
 
+// clash tells whether add may have something to give for a name that has so much in common with the one before.
+func (c *conflicts) clash(same int) bool {
+	return same == len(c.prev) || len(c.folders) > 0 || len(c.lower) > 0
+}
+
 // common counts the bytes that a name has in common with the one before.
 func (c *conflicts) common(name []byte) int { return refname.CommonPrefix(c.prev, name) }
 

@@ -85,7 +85,7 @@ func (v *visit) visitLoose(l *looseRef, root bool) error {
 	default:
 		return nil
 	}
-	return v.each(&r)
+	return v.give(&r)
 }
 
 // rootRefs reads HEAD and its like in the git dir itself. Only HEAD is given to the visitor.

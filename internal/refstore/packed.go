@@ -126,6 +126,15 @@ func (p *packedVisit) entry(e *packed.Entry) error {
 	if err != nil {
 		return err
 	}
+	same := 0
+	if hider == nil && !p.over.unsorted {
+		same = p.names.common(e.Name)
+		if p.each == nil && e.Style&packed.ZeroOID == 0 && !p.names.clash(same) {
+			p.sum.Refs++
+			p.names.add(e.Name, same)
+			return nil
+		}
+	}
 	r, hidden := &p.ref, hider != nil
 	r.Name, r.OID, r.Peel, r.Source, r.Hidden = e.Name, e.OID, e.Peel, Packed, hidden
 	setPlace(&r.Pos, p.label, e.Line, e.Offset, e.Length)
@@ -138,7 +147,7 @@ func (p *packedVisit) entry(e *packed.Entry) error {
 	if !hidden {
 		p.sum.Refs++
 		if !p.over.unsorted {
-			if err := p.names.report(e.Name, p.names.common(e.Name), &r.Pos, p.report); err != nil {
+			if err := p.names.report(e.Name, same, &r.Pos, p.report); err != nil {
 				return err
 			}
 		}
@@ -157,7 +166,7 @@ func (p *packedVisit) entry(e *packed.Entry) error {
 		}
 		return p.report(e.ZeroOIDFinding(p.label))
 	}
-	return p.each(r)
+	return p.give(r)
 }
 
 // setPlace makes pos a line of packed-refs.

@@ -129,7 +129,7 @@ func (p *place) open() (bool, error) {
 }
 
 // Visit reads all stores, the main one first. It gives each record to each, in the order of the
-// store, and everything that is wrong with the stores to report; both may be called from this
+// store (nil: nobody wants them), and everything that is wrong with the stores to report; both may be called from this
 // goroutine only. An error from one of them ends the visit and is returned as it is.
 func (s *Stores) Visit(ctx context.Context, o Options, report func(finding.Finding) error, each func(*Ref) error) (Summary, error) {
 	var sum Summary
@@ -154,6 +154,14 @@ type visit struct {
 
 	head     finding.RefName // what HEAD leads to, of files
 	headSeen bool
+}
+
+// give passes a record on.
+func (v *visit) give(r *Ref) error {
+	if v.each == nil {
+		return nil
+	}
+	return v.each(r)
 }
 
 func (v *visit) run() error {

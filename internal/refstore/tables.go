@@ -168,7 +168,7 @@ func (w *tableVisit) record(m *reftable.Merged) error {
 		}
 		w.fill(e, true)
 		w.ref.Hidden = true
-		if err := w.each(&w.ref); err != nil {
+		if err := w.give(&w.ref); err != nil {
 			return err
 		}
 	}
@@ -177,28 +177,44 @@ func (w *tableVisit) record(m *reftable.Merged) error {
 
 // served judges and gives the record that readers get.
 func (w *tableVisit) served(e *reftable.Entry, below bool) error {
+	same := 0
+	if below {
+		w.sum.Refs++
+		same = w.names.common(w.name)
+		if w.each == nil && w.passes(e, same) {
+			return nil
+		}
+	}
 	w.fill(e, below)
 	if !below {
 		w.plain = false
 		if err := w.judgeName(e, below); err != nil {
 			return err
 		}
-	} else if err := w.below(e); err != nil {
+	} else if err := w.below(e, same); err != nil {
 		return err
 	}
 	if e.Value != nil && !zero(e.Value) {
 		if below || string(e.Name) == "HEAD" {
-			return w.each(&w.ref)
+			return w.give(&w.ref)
 		}
 		return nil
 	}
 	return w.odd(e)
 }
 
+// passes tells whether there is nothing to say of a record below refs/; then it is done with.
+func (w *tableVisit) passes(e *reftable.Entry, same int) bool {
+	if !w.plain || e.Value == nil || zero(e.Value) || !refname.ValidAfter(w.name, same) || w.names.clash(same) {
+		return false
+	}
+	w.names.add(w.name, same)
+	return true
+}
+
 // below judges the name of a record below refs/. Of one that follows another only the part that differs is looked at.
-func (w *tableVisit) below(e *reftable.Entry) error {
-	w.sum.Refs++
-	same, known := w.names.common(w.name), 0
+func (w *tableVisit) below(e *reftable.Entry, same int) error {
+	known := 0
 	if w.plain {
 		known = same
 	}
@@ -221,7 +237,7 @@ func (w *tableVisit) odd(e *reftable.Entry) error {
 		return err
 	}
 	if e.Value == nil {
-		return w.each(&w.ref)
+		return w.give(&w.ref)
 	}
 	return nil
 }
