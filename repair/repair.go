@@ -167,18 +167,19 @@ func (r *Repo) judged(ctx context.Context, refs []subject) (out []decision, err 
 	if err != nil {
 		return nil, err
 	}
+	sure := peel.NewJudge(peel.Confirmed{From: db}) // kinds come from headers, which a flipped bit may have made
 	for i, h := range handles {
 		v := j.Verdict(h)
+		if v.InDoubt() && (v.State != peel.NotTag || refs[i].cached != none) {
+			again, err := sure.Learn(ctx, ids[i:i+1], nil)
+			if err != nil {
+				return nil, err
+			}
+			v = sure.Verdict(again[0])
+		}
 		d := decision{known: true}
 		switch v.State {
 		case peel.NotTag:
-			if refs[i].cached != none { // its kind comes from a header, which a flipped bit may have made
-				fact, err := db.Confirm(ctx, refs[i].id)
-				if err != nil {
-					return nil, err
-				}
-				d.known = fact.State == oid.Present && fact.Kind != oid.Tag
-			}
 		case peel.Sound:
 			d.peel = v.Peel
 		case peel.Corrupt:
