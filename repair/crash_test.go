@@ -392,7 +392,7 @@ func TestEveryWritePathSurvives(t *testing.T) {
 		return w
 	}
 	paths := []writePath{
-		{name: "packed-refs", world: wrongPacked, do: fixPacked, state: packedState, limit: 200},
+		{name: "packed-refs", world: wrongPacked, do: fixPacked, state: packedState, limit: 60},
 		{name: "packed-refs as a whole", world: func(t *testing.T) *world {
 			w := newWorld(t, oid.SHA1)
 			w.putPacked("^c3\nt2 refs/tags/v2\n^c1\nc1 refs/heads/main\nt1 refs/tags/v1\nt1 refs/tags/v1")
@@ -401,10 +401,10 @@ func TestEveryWritePathSurvives(t *testing.T) {
 		}, do: fixPacked, state: packedState},
 		{name: "undo of packed-refs", world: undonePacked, do: undoPacked, state: packedState},
 		{name: "undo of packed-refs beside others", world: besideOthers, do: undoPacked, state: packedState},
-		{name: "stack", world: wrongStack, do: fixStack, state: stackState, limit: 100},
+		{name: "stack", world: wrongStack, do: fixStack, state: stackState, limit: 30},
 		{name: "undo of a stack", world: undoneStack, do: undoStack, state: stackState},
-		{name: "compact", world: wrongStack, do: compactStack, state: tablesState, limit: 5},
-		{name: "undo of compact", world: undoneCompact, do: undoCompact, state: tablesState, limit: 5},
+		{name: "compact", world: wrongStack, do: compactStack, state: tablesState, limit: 3},
+		{name: "undo of compact", world: undoneCompact, do: undoCompact, state: tablesState, limit: 3},
 		{name: "drop from a stack", world: wrongStack, do: dropStack, state: stackState},
 		{name: "undo of a drop from a stack", world: undoneDropStack, do: undoDropStack, state: stackState},
 		{name: "tables.list", world: lostList, do: func(w *world) (*Outcome, error) { return w.stack().Rebuild(ctx) }, state: func(w *world) (string, error) {
@@ -439,7 +439,7 @@ func TestEveryWritePathSurvives(t *testing.T) {
 	for _, p := range paths {
 		t.Run(p.name, func(t *testing.T) {
 			if p.limit == 0 {
-				p.limit = 24
+				p.limit = 10
 			}
 			if os.Getenv("REFAUDIT_LONG_TESTS") != "" {
 				p.limit = 400
