@@ -79,6 +79,8 @@ type commitWalk struct {
 	buf   [commitHead]byte
 	head  commit
 	edges []uint32
+
+	windows windows // of commits that are inflated
 }
 
 func (c *commitWalk) run(ctx context.Context, tips []uint32) error {
@@ -155,10 +157,37 @@ func (c *commitWalk) visit(at commitAt) error {
 	if at.g >= 0 {
 		return c.fromGraph(at.g, at.at, v)
 	}
+	known, err := c.ahead(v)
+	if err != nil {
+		return err
+	}
+	if known != nil && !c.decreed(v) {
+		c.fromWindow(known, v)
+		return nil
+	}
 	if err := c.inflate(v); err != nil {
 		c.broken = append(c.broken, err)
 	}
 	return nil
+}
+
+// decreed tells whether a commit has other parents than it says.
+func (c *commitWalk) decreed(v uint32) bool {
+	if c.parents == nil {
+		return false
+	}
+	_, ok := c.parents[c.sp.id(v)]
+	return ok
+}
+
+// fromWindow goes on from a commit that was read ahead.
+func (c *commitWalk) fromWindow(known *windowCommit, v uint32) {
+	c.note(known.tree[:c.sp.format.Size()], true, v)
+	for _, p := range known.parent[:known.parents] {
+		if !c.seen.Has(p) {
+			c.todo = append(c.todo, c.place(p, v))
+		}
+	}
 }
 
 // fromGraph goes on from a commit that a graph knows.
