@@ -167,10 +167,19 @@ func (f *flushing) Summary(s *reports.Summary) error {
 	return err
 }
 
-// newFile begins a file of the user's: it appears under its name when it is whole, or not at all.
+// newFile begins a file of the user's: it appears under its name when it is whole, or not at all. A
+// device or a pipe is written to, and never replaced.
 func newFile(name string) (*ownFile, error) {
-	if st, err := os.Stat(name); err == nil && st.IsDir() {
+	st, err := os.Stat(name)
+	switch {
+	case err == nil && st.IsDir():
 		return nil, fmt.Errorf("%s is a folder", name)
+	case err == nil && !st.Mode().IsRegular():
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return nil, err
+		}
+		return &ownFile{File: f}, nil
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), ".refaudit-*")
 	if err != nil {
@@ -179,12 +188,16 @@ func newFile(name string) (*ownFile, error) {
 	return &ownFile{f, name}, nil
 }
 
+// ownFile is a file on its way to its name.
 type ownFile struct {
 	*os.File
-	name string
+	name string // "": it has it already
 }
 
 func (f *ownFile) publish() error {
+	if f.name == "" {
+		return f.Close()
+	}
 	err := errors.Join(f.Chmod(0o644), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), f.name)
