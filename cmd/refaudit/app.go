@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -104,7 +105,30 @@ func noSubcommand(c *cli.Context) error {
 func prepare(c *cli.Command, usage cli.OnUsageErrorFunc) {
 	c.OnUsageError = usage
 	c.HideHelpCommand = true
+	c.Before = noEmptyValue
 	for _, s := range c.Subcommands {
 		prepare(s, usage)
 	}
+}
+
+// noEmptyValue refuses --flag="", which is a variable of a script that is not set: to take it for a flag that
+// was not given would do something else than was meant.
+func noEmptyValue(c *cli.Context) error {
+	for _, f := range c.Command.Flags {
+		name := f.Names()[0]
+		if !c.IsSet(name) {
+			continue
+		}
+		values := []string{"-"}
+		switch f.(type) {
+		case *cli.StringFlag:
+			values = []string{c.String(name)}
+		case *cli.StringSliceFlag:
+			values = c.StringSlice(name)
+		}
+		if slices.Contains(values, "") {
+			return usagef("--%s takes a value, and was given an empty one", name)
+		}
+	}
+	return nil
 }

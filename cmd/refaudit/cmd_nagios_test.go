@@ -38,7 +38,7 @@ func TestNagiosLooksNow(t *testing.T) {
 		{broken.Path, "CRITICAL", 7, 2, "1 of 1 repositories could not be read whole"},
 		{bar, "UNKNOWN", 3, 3, `a\x7cb.git`},
 		{bar + " " + warns.Path, "UNKNOWN", 3, 3, "1 warning, "},
-		{"--recursive " + t.TempDir(), "UNKNOWN", 3, 3, "no repository was found"},
+		{"--recursive " + t.TempDir(), "UNKNOWN", 3, 3, "1 of 1 repositories could not be read whole"},
 		{clean.Path + " --max-duration=1ns", "UNKNOWN", 3, 3, "--max-duration is over"},
 	} {
 		for _, codes := range []bool{false, true} {

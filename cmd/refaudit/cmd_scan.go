@@ -117,7 +117,7 @@ func (s *scanning) all(ctx context.Context, t *targets, jobs int) error {
 	wanted := *t
 	wanted.skip = func(one target) bool {
 		path := s.env.abs(one.path)
-		if !s.whole.wants(path) {
+		if one.err == nil && !s.whole.wants(path) {
 			return true
 		}
 		s.whole.last.Store(&path)

@@ -473,3 +473,60 @@ func TestWhatWaitedInVainIsNamed(t *testing.T) {
 	w.begun.Add(1)
 	says(1, "what comes after /srv/a.git was not reached")
 }
+
+// A folder that should have repositories and has none may be a disk that is not mounted.
+func TestEachFolderHasToHaveRepositories(t *testing.T) {
+	root := t.TempDir()
+	gittest.InitAt(t, gittest.Options{}, filepath.Join(root, "a.git"))
+	empty, file := t.TempDir(), filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []string{empty, file} {
+		for _, flag := range []string{"--level=standard", "--subset=1/2", "--subset=2/2", "--only-known-bad"} {
+			r := later(t, 0, "scan", "--state", t.TempDir(), "--recursive", root, other, flag)
+			if r.code != exitIncomplete || !strings.Contains(r.err, "no repository was found below "+other) {
+				t.Errorf("%s %s: exit %d, %s", other, flag, r.code, r.err)
+			}
+		}
+	}
+	for _, args := range []string{"size", "fingerprint", "guard --state=" + t.TempDir(), "fix"} {
+		if r := later(t, 0, append(strings.Fields(args), "--recursive", root, empty)...); r.code != exitIncomplete {
+			t.Errorf("%s: exit %d, %s", args, r.code, r.err)
+		}
+	}
+}
+
+// /srv/git is often a link to where the disk is.
+func TestTheFolderMayBeALink(t *testing.T) {
+	root := t.TempDir()
+	gittest.InitAt(t, gittest.Options{}, filepath.Join(root, "sub", "a.git"))
+	for link, to := range map[string]string{"root": root, "repo": filepath.Join(root, "sub", "a.git")} {
+		link = filepath.Join(t.TempDir(), link)
+		if err := os.Symlink(to, link); err != nil {
+			t.Skip(err)
+		}
+		r := later(t, 0, "scan", "--format=jsonl", "--recursive", link)
+		if r.code != 0 || len(r.of(t, "repository")) != 1 || !strings.HasPrefix(r.of(t, "repository")[0]["repo"].(string), link) {
+			t.Errorf("%s: exit %d, %s%s", link, r.code, r.out, r.err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(root, "sub", "a.git"), filepath.Join(root, "again.git")); err != nil {
+		t.Fatal(err)
+	}
+	if r := later(t, 0, "scan", "--format=jsonl", "--recursive", root); len(r.of(t, "repository")) != 1 {
+		t.Errorf("a link below was followed: %s", r.out)
+	}
+}
+
+// The variable of a script that is not set is no flag that was not given.
+func TestNoFlagTakesNothing(t *testing.T) {
+	clean, _ := gittest.Clean(t, gittest.Options{})
+	for _, args := range []string{"scan --repos-from=", "scan --state= --max-age=1h", "scan --baseline=", "scan --metrics-textfile=", "scan -o=", "scan --subset=",
+		"scan --read-rate=", "scan --git-dir=", "scan --level=", "size --exclude=", "fix --only=", "guard --ignore=", "nagios --state=", "hook install --style="} {
+		r := later(t, 0, append(strings.Fields(args), clean.Path)...)
+		if r.code != exitUsage || !strings.Contains(r.err, "an empty one") {
+			t.Errorf("%s: exit %d, %s", args, r.code, r.err)
+		}
+	}
+}

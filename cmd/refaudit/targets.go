@@ -30,7 +30,7 @@ type targets struct {
 
 func (t *targets) flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "recursive", Aliases: []string{"r"}, Destination: &t.recursive, Usage: "each PATH is a folder: take every repository below it"},
+		&cli.BoolFlag{Name: "recursive", Aliases: []string{"r"}, Destination: &t.recursive, Usage: "each PATH is a folder: take every repository below it (symbolic links below it are not followed)"},
 		&cli.StringFlag{Name: "repos-from", Destination: &t.from, Usage: "read the paths of repositories from `FILE`, a line each (-: standard input)"},
 		&cli.BoolFlag{Name: "z", Destination: &t.nul, Usage: "with --repos-from: the paths end in NUL, not newline"},
 		&cli.StringFlag{Name: "git-dir", Destination: &t.gitDir, Usage: "the repository's git `DIR`, as with git"},
@@ -144,9 +144,28 @@ func (t *targets) list(ctx context.Context, e env, give func(string) error) erro
 	}
 }
 
-// below gives every repository under a folder, and does not look inside of them. What can't be
-// listed is a target too, one with an error.
+// below gives every repository under a folder, and does not look inside of them. The folder itself may be a
+// symbolic link; those below it are not followed. What can't be listed is a target too, one with an
+// error, and so is a folder with nothing below it: its disk may not be mounted.
 func below(ctx context.Context, root string, fn func(target) error) error {
+	start, found := root, false
+	if st, err := os.Lstat(root); err == nil && st.Mode()&fs.ModeSymlink != 0 {
+		start += string(filepath.Separator)
+	}
+	give := func(one target) error {
+		found = true
+		if one.path == start {
+			one.path = root
+		}
+		return fn(one)
+	}
+	if err := walk(ctx, start, give); err != nil || found {
+		return err
+	}
+	return fn(target{path: root, err: fmt.Errorf("no repository was found below %s", root)})
+}
+
+func walk(ctx context.Context, root string, fn func(target) error) error {
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
