@@ -149,6 +149,33 @@ func TestTheTagComesBackFromTheJournal(t *testing.T) {
 	}
 }
 
+// A disk that keeps something else than packed-refs without the entries gets it once more, before any
+// ref file goes; one that never keeps it loses none.
+func TestADropThatReadsBackWronglyIsMendedForward(t *testing.T) {
+	for _, times := range []int{1, 2} {
+		w, wanted := corrupt(t)
+		left := times
+		w.repo.FS = &spoiler{w.f, func(name string) {
+			if name == "/r/packed-refs" && left > 0 {
+				left--
+				w.f.Put(name, []byte("spoilt"))
+			}
+		}}
+		out, err := w.loose().Drop(ctx, wanted, Brake{Tags: 3})
+		if times == 1 {
+			if err != nil || !slices.Equal(w.refs(), soundRefs) || len(out.Notices) != 2 {
+				t.Errorf("%v, %v, %q", err, w.refs(), out.Notices)
+			}
+			continue
+		}
+		for _, name := range []string{"both", "loose"} {
+			if _, there := w.f.Get("/r/refs/tags/" + name); err == nil || !there {
+				t.Errorf("spoilt twice: %v; %s is there: %v", err, name, there)
+			}
+		}
+	}
+}
+
 func TestStackDropsRefsAndLogs(t *testing.T) {
 	w := newWorld(t, oid.SHA1)
 	w.putTable(1, "bad refs/tags/bad blob", "t1 refs/tags/v1 c1", "log refs/tags/bad", "log refs/tags/v1")

@@ -100,10 +100,11 @@ func (h *packedHold) find(ctx context.Context, src *source, refs []*looseRef) (m
 func (h *packedHold) without(ctx context.Context, src *source, gone []place, e *journal.Entry) error {
 	slices.SortFunc(gone, func(a, b place) int { return int(min(1, max(-1, a.offset-b.offset))) })
 	cut := newCutReader(src.at(), src.info.Size, gone)
-	after, err := h.stage(src, func(w io.Writer) error {
+	write := func(w io.Writer) error {
 		_, err := packed.Rewrite(w, cut, cut.size, h.Repo.Format, packed.Plan{})
 		return err
-	})
+	}
+	after, err := h.stage(src, write)
 	if err != nil {
 		return err
 	}
@@ -114,8 +115,7 @@ func (h *packedHold) without(ctx context.Context, src *source, gone []place, e *
 	if err := h.publish(ctx, src, after, e); err != nil {
 		return err
 	}
-	whole := &journal.Entry{ID: e.ID, After: after.whole()}
-	return h.compare(whole, after)
+	return h.readBack(ctx, &journal.Entry{ID: e.ID, After: after.whole()}, after, write)
 }
 
 // cutReader is a file without the lines of some entries.
