@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -168,24 +169,38 @@ func (f *flushing) Summary(s *reports.Summary) error {
 }
 
 // newFile begins a file of the user's: it appears under its name when it is whole, or not at all. A
-// device or a pipe is written to, and never replaced.
+// device, a pipe or what is open already is written to, and never replaced; a symbolic link stays one.
 func newFile(name string) (*ownFile, error) {
 	st, err := os.Stat(name)
 	switch {
 	case err == nil && st.IsDir():
 		return nil, fmt.Errorf("%s is a folder", name)
-	case err == nil && !st.Mode().IsRegular():
-		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	case err == nil && (!st.Mode().IsRegular() || isOpenFile(name)):
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
 		if err != nil {
 			return nil, err
 		}
 		return &ownFile{File: f}, nil
+	case err == nil:
+		if name, err = filepath.EvalSymlinks(name); err != nil {
+			return nil, err
+		}
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), ".refaudit-*")
 	if err != nil {
 		return nil, err
 	}
 	return &ownFile{f, name}, nil
+}
+
+// isOpenFile tells whether a name is /dev/stdout or the like, which leads to a file of ours that is open.
+func isOpenFile(name string) bool {
+	const open = "/proc/"
+	if to, err := os.Readlink(name); err == nil && strings.HasPrefix(to, open) {
+		return true
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(name))
+	return err == nil && strings.HasPrefix(dir, open)
 }
 
 // ownFile is a file on its way to its name.

@@ -3,10 +3,12 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,5 +45,56 @@ func TestOutputGoesIntoWhatIsNoFile(t *testing.T) {
 		if text := <-got; out.code != 0 || !strings.Contains(text, "repositor") {
 			t.Errorf("%q: exit %d, %q: %s", args, out.code, text, out.err)
 		}
+	}
+}
+
+// /dev/stdout is a link to what is open already, be it a file: root would lose the link, and whoever appends to a log the log.
+func TestOutputGoesIntoWhatIsOpen(t *testing.T) {
+	r, _ := gittest.Clean(t, gittest.Options{})
+	dir := t.TempDir()
+	log := filepath.Join(dir, "log")
+	f, err := os.OpenFile(log, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	open := filepath.Join("/proc", strconv.Itoa(os.Getpid()), "fd", strconv.Itoa(int(f.Fd())))
+	if _, err := os.Stat(open); err != nil {
+		t.Skip("there is no /proc here: ", err)
+	}
+	link, fd := filepath.Join(dir, "stdout"), filepath.Join(dir, "fd")
+	for name, to := range map[string]string{link: open, fd: filepath.Dir(open)} {
+		if err := os.Symlink(to, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := f.WriteString("before\n"); err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{link, filepath.Join(fd, filepath.Base(open)), open} {
+		if out := command(t, nil, nil, "scan", "-o", name, r.Path); out.code != 0 || out.err != "" {
+			t.Fatalf("%s: exit %d, %s", name, out.code, out.err)
+		}
+		text, err := os.ReadFile(log)
+		if err != nil || !strings.HasPrefix(string(text), "before\n") || strings.Count(string(text), "repository") != i+1 {
+			t.Errorf("%s: %q %v", name, text, err)
+		}
+	}
+	if st, err := os.Lstat(link); err != nil || st.Mode()&fs.ModeSymlink == 0 {
+		t.Errorf("the link is %v: %v", st.Mode(), err)
+	}
+}
+
+// A link to where reports are kept stays one.
+func TestOutputGoesWhereALinkLeads(t *testing.T) {
+	r, _ := gittest.Clean(t, gittest.Options{})
+	real, link := filepath.Join(t.TempDir(), "real"), filepath.Join(t.TempDir(), "link")
+	if err := errors.Join(os.WriteFile(real, []byte("old"), 0o644), os.Symlink(real, link)); err != nil {
+		t.Fatal(err)
+	}
+	out := command(t, nil, nil, "scan", "-o", link, r.Path)
+	text, err := os.ReadFile(real)
+	if to, e := os.Readlink(link); out.code != 0 || err != nil || e != nil || to != real || !strings.Contains(string(text), "repository") {
+		t.Errorf("exit %d, %q %v, link to %q %v", out.code, text, err, to, e)
 	}
 }

@@ -497,6 +497,24 @@ func TestEachFolderHasToHaveRepositories(t *testing.T) {
 	}
 }
 
+// What git passes over because a part of it is lost must not be passed over by an audit.
+func TestDamagedRepositoriesAreFound(t *testing.T) {
+	for _, o := range []gittest.Options{{}, {RefFormat: gittest.Reftable}} {
+		for _, lost := range []string{"HEAD", "objects", "refs"} {
+			root := t.TempDir()
+			gittest.InitAt(t, o, filepath.Join(root, "whole.git"))
+			gittest.InitAt(t, o, filepath.Join(root, "broken.git"))
+			if err := os.RemoveAll(filepath.Join(root, "broken.git", lost)); err != nil {
+				t.Fatal(err)
+			}
+			r := later(t, 0, "scan", "--recursive", root)
+			if r.code != exitIncomplete && r.code != exitBoth || !strings.Contains(r.err+r.out, "broken.git") {
+				t.Errorf("%v without %s: exit %d, %s%s", o, lost, r.code, r.out, r.err)
+			}
+		}
+	}
+}
+
 // /srv/git is often a link to where the disk is.
 func TestTheFolderMayBeALink(t *testing.T) {
 	root := t.TempDir()

@@ -196,22 +196,20 @@ func walk(ctx context.Context, root string, fn func(target) error) error {
 	})
 }
 
-// looksLikeRepository goes by what lies in the folder, not by its soundness: a damaged
-// repository is one all the same.
+// looksLikeRepository goes by what lies in the folder, not by its soundness: a damaged repository, of which
+// HEAD, objects or refs is lost, is one all the same.
 func looksLikeRepository(path string) (bool, error) {
-	has := func(name string) (bool, error) {
+	signs := 0
+	for _, name := range []string{".git", "HEAD", "objects", "refs"} {
 		_, err := os.Lstat(filepath.Join(path, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			return false, nil
+		switch {
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return false, err
+		case err == nil && name == ".git":
+			return true, nil
+		case err == nil:
+			signs++
 		}
-		return err == nil, err
 	}
-	if dot, err := has(".git"); dot || err != nil {
-		return dot, err
-	}
-	head, err := has("HEAD")
-	if !head || err != nil {
-		return false, err
-	}
-	return has("objects")
+	return signs >= 2, nil
 }
