@@ -29,11 +29,25 @@ const (
 // note puts an id that a tree or commit names into the batch.
 func (k *worker) note(id []byte, tree bool, from uint32) {
 	b := &k.batch
+	if cap(b.ids) < batchMost*len(id) {
+		b.makeRoom(len(id))
+	}
 	b.ids = append(b.ids, id...)
 	b.from = append(b.from, from)
 	b.tree = append(b.tree, tree)
 	if len(b.from) == batchMost {
 		k.lookUp()
+	}
+}
+
+// makeRoom makes room for a whole batch, which is empty: what is never used of it is never touched, while
+// slices that grow touch several times what they hold in the end.
+func (b *batch) makeRoom(size int) {
+	b.ids = make([]byte, 0, batchMost*size)
+	b.from = make([]uint32, 0, batchMost)
+	b.tree = make([]bool, 0, batchMost)
+	for i := range b.items {
+		b.items[i] = make([]uint64, batchMost)
 	}
 }
 
@@ -94,10 +108,8 @@ func (k *worker) lookUpGroup(n, size int) {
 // sorted are the places of ids, in the lower halves, in the order of their first bits, which are above.
 func (b *batch) sorted(size int) []uint64 {
 	n := len(b.from)
-	for i := range b.items {
-		if cap(b.items[i]) < n {
-			b.items[i] = make([]uint64, n, max(n, batchMost/8))
-		}
+	if n == 0 {
+		return nil
 	}
 	items, other := b.items[0][:n], b.items[1][:n]
 	for i := range items {
