@@ -66,9 +66,10 @@ var explainReftable = map[ID]Explanation{
 	ReftableIndexMismatch: {
 		Means: "An index of a table, over refs, objects or logs, doesn't agree with the blocks: a last key is wrong, a block is not reached, or a position leads elsewhere.",
 		Comes: "Bytes were overwritten, or the program that wrote the table has a bug.",
-		Seen:  "Listing reads the blocks and shows every ref; looking one up goes through the index and may miss it.",
+		Seen: "Looking a ref up goes through the index and may miss it. A listing finds its beginning through the index too: where the first position is wrong, " +
+			"`git for-each-ref` prints nothing and exits 0, and `git gc --prune=now` deletes every object.",
 		Fix:   insideFix,
-		Short: "refs are listed that a look-up can't find, since it goes through the index",
+		Short: "git may miss refs, or list none and exit 0: don't run gc before it is mended",
 		Mend:  insideMend,
 	},
 	ReftableUpdateIndex: {

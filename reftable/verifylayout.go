@@ -42,8 +42,8 @@ func (v *verifier) layout() {
 		b := known[i]
 		kind, _, _ := v.t.blockAt(&v.w, off)
 		rank = v.rank(kind, rank, off)
-		if size := int64(v.t.BlockSize); size > 0 && b.end-b.off > size && (kind == kindRef || kind == kindObj) {
-			v.block(finding.ReftableBlockOrder, off, off, b.end-b.off, "block of kind %q has %d bytes, more than the block size, %d", kind, b.end-b.off, size)
+		if kind == kindRef || kind == kindObj {
+			v.fits(b, kind)
 		}
 		off = v.padding(b)
 	}

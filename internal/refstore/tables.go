@@ -35,6 +35,19 @@ func (v *visit) tables() error {
 	if v.o.Deep {
 		return v.deep(s, whole)
 	}
+	return v.searches(s.tables)
+}
+
+// searches judges what git finds refs by, in every table that could be opened: where that is wrong, git sees less than we.
+func (v *visit) searches(tables []*reftable.Table) error {
+	for _, t := range tables {
+		if err := v.ctx.Err(); err != nil {
+			return err
+		}
+		if err := reftable.VerifySearch(t, v.report); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
