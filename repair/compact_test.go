@@ -10,6 +10,7 @@ import (
 	"refaudit/internal/crashfs"
 	"refaudit/internal/journal"
 	"refaudit/internal/lockfile"
+	"refaudit/internal/vfs"
 	"refaudit/oid"
 	"refaudit/reftable"
 )
@@ -180,6 +181,36 @@ func TestOtherThanPeelsIsNoticed(t *testing.T) {
 		if err := sameButPeels(oid.SHA1, a, open(rows...), records); !errors.Is(err, errNotSame) {
 			t.Errorf("%q: %v", rows, err)
 		}
+	}
+}
+
+// swapper is a disk that gives other bytes for tables that are being written.
+type swapper struct {
+	*crashfs.FS
+	other string // the path of what it gives
+}
+
+func (s *swapper) Map(name string) (vfs.Mapped, vfs.Info, error) {
+	if strings.Contains(name, tempMark) {
+		name = s.other
+	}
+	return s.FS.Map(name)
+}
+
+// A table that was not copied to the last record takes nothing's place.
+func TestABadCopyIsNotListed(t *testing.T) {
+	w := newWorld(t, oid.SHA1)
+	first := w.putTable(1, "c1 refs/heads/main", "t1 refs/tags/v1 c2", "log refs/heads/main")
+	list := w.get(stackDir + "/tables.list")
+	other := w.putTable(1, "c1 refs/heads/main", "t1 refs/tags/v1 c1")
+	w.f.Put(stackDir+"/tables.list", []byte(list))
+	w.f.Rename(stackDir+"/"+other, "/r/other")
+	w.repo.FS = &swapper{w.f, "/r/other"}
+	if _, err := w.stack().Compact(ctx, Selection{}, Brake{Tags: 1}); !errors.Is(err, errNotSame) {
+		t.Errorf("%v", err)
+	}
+	if names := w.f.Names(stackDir); !slices.Equal(names, []string{first, "tables.list"}) || w.get(stackDir+"/tables.list") != list {
+		t.Errorf("%v", names)
 	}
 }
 

@@ -164,6 +164,30 @@ func TestASecondAdditionInTheProcess(t *testing.T) {
 	w.serves("refs/tags/v1 t1 c1")
 }
 
+// A list that can't be renamed leaves the folder as it was, at once, and an entry that says so.
+func TestATableThatIsNotListedIsTakenBack(t *testing.T) {
+	for n := 1; ; n++ {
+		w := newWorld(t, oid.SHA1)
+		first := w.putTable(1, "c1 refs/heads/main", "t1 refs/tags/v1 c2")
+		w.f.FailAt(n, crashfs.Fail)
+		out, err := w.stack().Fix(ctx, []Wanted{w.want("refs/tags/v1", "t1", "c2")}, Brake{Tags: 1})
+		if !w.f.Fired() {
+			t.Fatal("no list was renamed")
+		}
+		if !strings.HasPrefix(w.f.Trace()[n-1], "rename "+stackDir+"/tables.list.lock") {
+			continue
+		}
+		if names := w.f.Names(stackDir); err == nil || out.Journal != "" || !slices.Equal(names, []string{first, "tables.list"}) {
+			t.Errorf("%v, entry %q: left %v", err, out.Journal, names)
+		}
+		open, _ := w.repo.Journal.List(journal.Open)
+		if void, err := w.repo.Journal.List(journal.Void); err != nil || len(void) != 1 || len(open) > 0 {
+			t.Errorf("void %v, open %v: %v", void, open, err)
+		}
+		return
+	}
+}
+
 // spoiler is a disk that writes other bytes than it was given.
 type spoiler struct {
 	*crashfs.FS
