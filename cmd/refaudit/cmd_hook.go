@@ -72,11 +72,14 @@ func runHook(ctx context.Context, e env) (err error) {
 	switch {
 	case errors.Is(a.err, context.DeadlineExceeded):
 		return hookTrouble(e, settings.OnTimeout, fmt.Errorf("no judgement within %v (refaudit.hook.timeout)", settings.Timeout))
-	case a.err != nil:
+	case a.err != nil && len(a.lines) == 0:
 		return hookTrouble(e, settings.OnError, a.err)
 	}
 	for _, l := range a.lines {
 		fmt.Fprintln(e.stderr, l)
+	}
+	if a.err != nil {
+		fmt.Fprintf(e.stderr, "refaudit: not all of the push could be judged: %s\n", reports.Escape(a.err.Error()))
 	}
 	if len(a.lines) > 0 {
 		return exitWith(exitFindings)
@@ -112,15 +115,15 @@ func judgePush(ctx context.Context, e env, r *repo.Repo, s hook.Settings) (lines
 			err = fmt.Errorf("a bug in refaudit: %v", p)
 		}
 	}()
-	updates, err := hook.ReadUpdates(e.stdin, r.Format)
-	if err != nil {
-		return nil, err
-	}
+	updates, unread := hook.ReadUpdates(e.stdin, r.Format)
 	policy, err := scan.NewReceivePolicy(r, e.now())
 	if err != nil {
 		return nil, err
 	}
 	found, err := hook.Judge(ctx, r, policy, s, updates)
+	if err == nil {
+		err = unread
+	}
 	for i := range found {
 		f := &found[i]
 		lines = append(lines, fmt.Sprintf("refaudit: %s: %s: %s", reports.Escape(string(f.Ref)), f.ID, reports.Escape(f.Message)))

@@ -180,3 +180,28 @@ func TestAnInstalledHookAnswersAPush(t *testing.T) {
 		t.Errorf("still there: %s", text)
 	}
 }
+
+// Trouble with one ref lets no other one in that is wrong.
+func TestWhatIsWrongRefusesBesideTrouble(t *testing.T) {
+	r := gittest.New(t, gittest.Options{})
+	vars := quarantine(t, r)
+	main := r.Git("rev-parse", "refs/heads/main")
+	zero := strings.Repeat("0", len(main))
+	lie := zero + " " + pushed(t, r, vars, "object "+main+"\ntype blob\ntag lie\ntagger A <a@example.com> 1700000000 +0000\n\nm\n") + " refs/tags/lie"
+	for _, trouble := range []string{"garbage", zero + " " + strings.Repeat("d", len(main)) + " refs/tags/gone"} {
+		if a := preReceive(r, vars, trouble); a.code != 0 || !strings.Contains(a.err, "let in unjudged") {
+			t.Errorf("%s alone: %+v", trouble, a)
+		}
+		for _, lines := range [][]string{{trouble, lie}, {lie, trouble}} {
+			a := preReceive(r, vars, lines...)
+			if a.code != 1 || !strings.Contains(a.err, "refs/tags/lie: tagTypeMismatch") || !strings.Contains(a.err, "not all of the push could be judged") {
+				t.Errorf("%q: %+v", lines, a)
+			}
+		}
+	}
+	r.Git("config", "refaudit.hook.onError", "reject")
+	r.Git("config", "refaudit.hook.timeout", "soon")
+	if a := preReceive(r, vars, lie); a.code != 1 || !strings.Contains(a.err, "refused unjudged") {
+		t.Errorf("a setting that is misspelt, beside onError=reject: %+v", a)
+	}
+}

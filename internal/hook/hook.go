@@ -31,29 +31,46 @@ type Update struct {
 // maxRefName is more than git allows in a packet.
 const maxRefName = 64 << 10
 
-// ReadUpdates reads all of in: "<old> <new> <ref>" lines.
+// ReadUpdates reads all of in: "<old> <new> <ref>" lines. A line that is none of these doesn't hide the others:
+// they come with an error, of the first such line.
 func ReadUpdates(in io.Reader, f oid.Format) ([]Update, error) {
 	var all []Update
+	var first error
 	s := bufio.NewScanner(in)
 	s.Buffer(nil, maxRefName)
+	n := 0
 	for s.Scan() {
-		parts := bytes.SplitN(s.Bytes(), []byte(" "), 3)
-		if len(parts) != 3 {
-			return nil, fmt.Errorf("line %d of standard input is no \"<old> <new> <ref>\": %q", len(all)+1, s.Bytes())
+		n++
+		u, err := readUpdate(s.Bytes(), f)
+		if err == nil {
+			all = append(all, u)
+		} else if first == nil {
+			first = fmt.Errorf("line %d of standard input: %w", n, err)
 		}
-		u := Update{Ref: finding.RefName(parts[2])}
-		for i, id := range []*oid.ID{&u.Old, &u.New} {
-			var err error
-			if *id, err = oid.Parse(string(parts[i])); err != nil {
-				return nil, fmt.Errorf("line %d of standard input: %w", len(all)+1, err)
-			}
-			if id.Format() != f {
-				return nil, fmt.Errorf("line %d of standard input: %v is no id of a %v repository", len(all)+1, *id, f)
-			}
-		}
-		all = append(all, u)
 	}
-	return all, s.Err()
+	if err := s.Err(); first == nil && errors.Is(err, bufio.ErrTooLong) {
+		first = fmt.Errorf("line %d of standard input is longer than any that git writes", n+1)
+	} else if first == nil && err != nil {
+		first = err
+	}
+	return all, first
+}
+
+func readUpdate(line []byte, f oid.Format) (u Update, err error) {
+	parts := bytes.SplitN(line, []byte(" "), 3)
+	if len(parts) != 3 {
+		return u, fmt.Errorf("not \"<old> <new> <ref>\": %q", line)
+	}
+	u.Ref = finding.RefName(parts[2])
+	for i, id := range []*oid.ID{&u.Old, &u.New} {
+		if *id, err = oid.Parse(string(parts[i])); err != nil {
+			return u, err
+		}
+		if id.Format() != f {
+			return u, fmt.Errorf("%v is no id of a %v repository", *id, f)
+		}
+	}
+	return u, nil
 }
 
 // Answer is what becomes of a push where no judgement was reached.
@@ -77,7 +94,7 @@ type Settings struct {
 // Defaults are the settings where nothing is configured.
 var Defaults = Settings{OnError: Allow, OnTimeout: Reject, Timeout: 10 * time.Second, MaxDepth: 1000, MaxTag: 16 << 20}
 
-// ReadSettings reads them; what can't be understood is an error, and the defaults hold.
+// ReadSettings reads them; what can't be understood is an error, and its default holds.
 func ReadSettings(c *repo.Config) (Settings, error) {
 	s := Defaults
 	var errs []error
@@ -104,24 +121,23 @@ func ReadSettings(c *repo.Config) (Settings, error) {
 			s.Timeout = d
 		}
 	}
-	depth, err := c.Int("refaudit.hook.maxChainDepth", s.MaxDepth)
-	if err == nil && depth <= 0 {
-		depth = math.MaxInt32
+	if depth, err := c.Int("refaudit.hook.maxChainDepth", s.MaxDepth); err != nil {
+		errs = append(errs, err)
+	} else if s.MaxDepth = depth; depth <= 0 {
+		s.MaxDepth = math.MaxInt32
 	}
-	size, serr := c.Int64("refaudit.hook.maxTagSize", s.MaxTag)
-	if serr == nil && size <= 0 {
-		size = math.MaxInt64
+	if size, err := c.Int64("refaudit.hook.maxTagSize", s.MaxTag); err != nil {
+		errs = append(errs, err)
+	} else if s.MaxTag = size; size <= 0 {
+		s.MaxTag = math.MaxInt64
 	}
-	if err = errors.Join(append(errs, err, serr)...); err != nil {
-		return Defaults, err
-	}
-	s.MaxDepth, s.MaxTag = depth, size
-	return s, nil
+	return s, errors.Join(errs...)
 }
 
 // Judge judges the new values of a push, and gives a finding for each ref and id that the policy
 // makes an error, in the order of the updates. An object that is no tag is git's affair. One that isn't there is an
-// error: git has seen it before it runs the hook, so we look in the wrong place.
+// error: git has seen it before it runs the hook, so we look in the wrong place. What is wrong with one ref is
+// told beside the error that another one gave.
 func Judge(ctx context.Context, r *repo.Repo, policy *scan.Policy, s Settings, updates []Update) ([]finding.Finding, error) {
 	db, _, err := odb.Open(r.ObjectDir, r.Format, odb.Options{Alternates: r.AlternatesEnv()})
 	if err != nil {
@@ -140,15 +156,16 @@ func Judge(ctx context.Context, r *repo.Repo, policy *scan.Policy, s Settings, u
 	if err != nil {
 		return nil, err
 	}
+	var first error
 	for i := range pushed {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := j.update(&pushed[i], handles[i]); err != nil {
-			return nil, err
+		if err := j.update(&pushed[i], handles[i]); err != nil && first == nil {
+			first = err
 		}
 	}
-	return j.refused, nil
+	return j.refused, first
 }
 
 // judging is one call of Judge.

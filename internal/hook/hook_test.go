@@ -18,10 +18,22 @@ func TestReadUpdates(t *testing.T) {
 	if err != nil || len(got) != 2 || got[0].Ref != "refs/tags/x" || !got[1].New.IsZero() || got[1].Ref != "refs/heads/a b" {
 		t.Errorf("%v %v", got, err)
 	}
-	for _, bad := range []string{"x\n", zero + " " + one + "\n", "xx " + one + " refs/a\n", strings.Repeat("0", 64) + " " + strings.Repeat("1", 64) + " refs/a\n"} {
+	good := zero + " " + one + " refs/tags/x\n"
+	for _, bad := range []string{"\n", strings.Repeat("a", maxRefName-1) + "\n", "x\n", zero + " " + one + "\n", "xx " + one + " refs/a\n", strings.Repeat("0", 64) + " " + strings.Repeat("1", 64) + " refs/a\n"} {
 		if _, err := ReadUpdates(strings.NewReader(bad), oid.SHA1); err == nil {
 			t.Errorf("%q was read", bad)
 		}
+		if got, err := ReadUpdates(strings.NewReader(good+bad+good), oid.SHA1); err == nil || !strings.HasPrefix(err.Error(), "line 2 of standard input: ") || len(got) != 2 {
+			t.Errorf("beside %.50q: %v %v", bad, got, err)
+		}
+	}
+}
+
+func TestALineThatHasNoEnd(t *testing.T) {
+	good := strings.Repeat("0", 40) + " " + strings.Repeat("1", 40) + " refs/tags/x\n"
+	got, err := ReadUpdates(strings.NewReader(good+strings.Repeat("a", maxRefName+1)), oid.SHA1)
+	if len(got) != 1 || err == nil || err.Error() != "line 2 of standard input is longer than any that git writes" {
+		t.Errorf("%v %v", got, err)
 	}
 }
 
@@ -66,6 +78,13 @@ func TestSettings(t *testing.T) {
 	for _, bad := range []string{"onError = maybe", "onTimeout", "timeout = soon", "timeout = -1", "maxTagSize = many"} {
 		if s, err := ReadSettings(config(t, "[refaudit \"hook\"]\n"+bad+"\n")); err == nil || s != Defaults {
 			t.Errorf("%s: %+v %v", bad, s, err)
+		}
+		want := Defaults
+		if want.OnError = Reject; bad == "onError = maybe" {
+			continue
+		}
+		if s, err := ReadSettings(config(t, "[refaudit \"hook\"]\nonError = reject\n"+bad+"\n")); err == nil || s != want {
+			t.Errorf("%s beside onError: %+v %v", bad, s, err)
 		}
 	}
 }
