@@ -3,6 +3,7 @@ package repair
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"refaudit/internal/journal"
@@ -102,5 +103,26 @@ func TestAStackGoesForwardToItsOldValues(t *testing.T) {
 		if _, err := w.repo.Undo(ctx, w.entry(out.Journal)); !errors.Is(err, ErrRefused) || !slices.Equal(w.list(), list) {
 			t.Errorf("a second time: %v", err)
 		}
+	}
+}
+
+// A repair that was cut short is settled under the lock before it is taken back: what never happened is
+// left alone, and that is said.
+func TestARepairThatNeverHappenedIsNotTakenBack(t *testing.T) {
+	w := newWorld(t, oid.SHA1)
+	w.putTable(1, "c1 refs/heads/main", "t1 refs/tags/v1 c2")
+	after := w.stopAt("rename /r/reftable/tables.list.lock /r/reftable/tables.list", []Wanted{w.want("refs/tags/v1", "t1", "c2")})
+	after.f.Remove(stackDir + "/tables.list.lock")
+	open, err := after.repo.Journal.List(journal.Open)
+	if err != nil || len(open) != 1 {
+		t.Fatal(open, err)
+	}
+	list := after.list()
+	_, err = after.repo.Undo(ctx, after.entry(open[0]))
+	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "never happened") || !slices.Equal(after.list(), list) {
+		t.Errorf("%v", err)
+	}
+	if _, state, err := after.repo.Journal.Load(open[0]); err != nil || state != journal.Void {
+		t.Errorf("the entry is %s: %v", state, err)
 	}
 }
