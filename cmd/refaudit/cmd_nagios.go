@@ -141,6 +141,9 @@ func (o *nagiosOptions) audit(ctx context.Context, e env, level scan.Level, n *n
 	return err
 }
 
+// clockSkew is how far the clocks of two machines with one state may differ.
+const clockSkew = 5 * time.Minute
+
 // remembered adds up what scans have noted of the repositories that are still there.
 func (o *nagiosOptions) remembered(e env, n *nagiosResult) error {
 	folder, err := o.folder(e)
@@ -153,6 +156,8 @@ func (o *nagiosOptions) remembered(e env, n *nagiosResult) error {
 	}
 	age := e.now().Sub(run.End)
 	switch {
+	case age < -clockSkew: // and it would look young for long
+		n.raise(nagiosUnknown, fmt.Sprintf("the last scan ended %v from now: a clock is wrong, or was", (-age).Round(time.Second)))
 	case age > o.maxAge:
 		n.raise(nagiosUnknown, fmt.Sprintf("the last scan ended %v ago", age.Round(time.Second)))
 	case run.Signal != "" || run.Stopped != "":
@@ -177,7 +182,8 @@ func (o *nagiosOptions) remembered(e env, n *nagiosResult) error {
 		}
 		return nil
 	})
-	n.perf = append(n.perf, fmt.Sprintf("age=%.0fs;%.0f;;0", age.Seconds(), o.maxAge.Seconds()), fmt.Sprintf("oldest=%.0fs;;;0", e.now().Sub(oldest).Seconds()))
+	n.perf = append(n.perf, fmt.Sprintf("age=%.0fs;%.0f;;0", max(0, age).Seconds(), o.maxAge.Seconds()),
+		fmt.Sprintf("oldest=%.0fs;;;0", max(0, e.now().Sub(oldest)).Seconds()))
 	return err
 }
 

@@ -76,6 +76,8 @@ func TestNagiosTellsWhatScansHaveNoted(t *testing.T) {
 	later(t, 0, "scan", "--state", dir, clean.Path)
 	nagios(time.Hour, "OK", "0 of 1 repositories")
 	nagios(27*time.Hour, "UNKNOWN", "the last scan ended 27h")
+	nagios(-time.Minute, "OK", "0 of 1 repositories")
+	nagios(-27*time.Hour, "UNKNOWN", "the last scan ended 27h0m0s from now")
 	later(t, 0, "scan", "--state", dir, wrong.Path)
 	nagios(time.Hour, "CRITICAL", wrong.Path)
 	if err := os.RemoveAll(wrong.Path); err != nil {

@@ -301,7 +301,7 @@ func (s *scanning) finish(r *result) error {
 // end writes the summary, also of a run that was cut short, and gives the exit code as an error.
 func (s *scanning) end(ctx context.Context, err error, publish func() error) error {
 	if cantWrite(err) {
-		return errors.Join(err, publish())
+		return s.unwritten(ctx, errors.Join(err, publish()))
 	}
 	t := &s.tally.sum
 	looked := t.Repositories[reports.Clean] + t.Repositories[reports.Found] + t.Repositories[reports.Incomplete]
@@ -333,7 +333,20 @@ func (s *scanning) end(ctx context.Context, err error, publish func() error) err
 	}
 	t.Exit, t.Duration = code, s.env.now().Sub(s.tally.start)
 	if err := errors.Join(s.report.Summary(t), publish(), s.whole.ended(t)); err != nil {
-		return err
+		if code == exitUsage {
+			return err
+		}
+		return s.unwritten(ctx, err)
 	}
 	return exitWith(code)
+}
+
+// unwritten says what could not be written, and gives the code of a run that was incomplete with it: what was found counts
+// all the same.
+func (s *scanning) unwritten(ctx context.Context, err error) error {
+	if sig := (*signalError)(nil); errors.As(context.Cause(ctx), &sig) {
+		return err
+	}
+	say(s.env.stderr, err)
+	return exitWith(verdict(s.tally.atLeast(s.failOn), true))
 }

@@ -548,3 +548,20 @@ func TestNoFlagTakesNothing(t *testing.T) {
 		}
 	}
 }
+
+// What could not be written makes a run incomplete, and hides no finding.
+func TestFindingsCountWhateverCanNotBeWritten(t *testing.T) {
+	wrong, _ := gittest.Mismatch(t, gittest.Options{})
+	clean, _ := gittest.Clean(t, gittest.Options{})
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, flag := range []string{"--metrics-textfile=" + t.TempDir(), "--state=" + file, "--write-baseline=" + file + "/x"} {
+		for path, code := range map[string]int{wrong.Path: exitBoth, clean.Path: exitIncomplete} {
+			if r := command(t, nil, nil, "scan", flag, path); r.code != code || r.err == "" {
+				t.Errorf("%s %s: exit %d, want %d: %s", flag, path, r.code, code, r.err)
+			}
+		}
+	}
+}

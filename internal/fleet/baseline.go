@@ -29,7 +29,11 @@ type fingerprint [16]byte
 // maxBaselineLine is more than any finding takes.
 const maxBaselineLine = 16 << 20
 
-// ReadBaseline reads a file. A line that is no JSON is an error: it might be half of one.
+// baselineSchema is what the reports that we read say of themselves.
+const baselineSchema = "refaudit/1"
+
+// ReadBaseline reads a file. A line that is no JSON is an error: it might be half of one. So is a record of
+// another kind of report.
 func ReadBaseline(r io.Reader) (*Baseline, error) {
 	b := &Baseline{known: map[fingerprint]bool{}}
 	lines := bufio.NewScanner(r)
@@ -38,9 +42,12 @@ func ReadBaseline(r io.Reader) (*Baseline, error) {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		var l struct{ Type, Fingerprint string }
+		var l struct{ Schema, Type, Fingerprint string }
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		if l.Type == "" || l.Schema != "" && l.Schema != baselineSchema {
+			return nil, fmt.Errorf("line %d: no record of a report of --format=jsonl, schema %q", n, baselineSchema)
 		}
 		if l.Type != "finding" {
 			continue
@@ -109,7 +116,7 @@ func (g *Gathered) Add(f *finding.Finding) {
 		Ref         string `json:"ref,omitempty"`
 		RefRaw      []byte `json:"ref_b64,omitempty"`
 		Fingerprint string `json:"fingerprint"`
-	}{Schema: "refaudit/1", Type: "finding", ID: string(f.ID), Fingerprint: f.Fingerprint()}
+	}{Schema: baselineSchema, Type: "finding", ID: string(f.ID), Fingerprint: f.Fingerprint()}
 	line.Repo, line.RepoRaw = textOrBytes(f.Repo)
 	line.Ref, line.RefRaw = textOrBytes(string(f.Ref))
 	b, err := json.Marshal(line)

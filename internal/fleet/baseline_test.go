@@ -68,7 +68,9 @@ func TestReadBaseline(t *testing.T) {
 	if b, err := ReadBaseline(strings.NewReader(report)); err != nil || len(b.known) != 1 {
 		t.Errorf("a report: %v %v", b, err)
 	}
-	for _, bad := range []string{report[:len(report)-5], `{"type":"finding","fingerprint":"0011"}`, `{"type":"finding"}`, "refs/tags/a\n"} {
+	for _, bad := range []string{report[:len(report)-5], `{"type":"finding","fingerprint":"0011"}`, `{"type":"finding"}`, "refs/tags/a\n",
+		`{"$schema":"https://json.schemastore.org/sarif-2.1.0.json","version":"2.1.0","runs":[]}`, "[]", "7",
+		`{"schema":"refaudit/2","type":"finding","fingerprint":"00112233445566778899aabbccddeeff"}`} {
 		if _, err := ReadBaseline(strings.NewReader(bad)); err == nil || !strings.Contains(err.Error(), "line ") {
 			t.Errorf("%q: %v", bad, err)
 		}
