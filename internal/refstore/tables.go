@@ -68,9 +68,13 @@ func (v *visit) records(tables []*reftable.Table) error {
 		}
 	}
 	w := &tableVisit{visit: v, tables: tables, names: newConflicts()}
+	told := len(v.sum.Unread)
 	err := w.read()
-	if errors.Is(err, reftable.ErrDamaged) {
-		return nil // each fault has been told
+	if errors.Is(err, reftable.ErrDamaged) { // each fault has been told
+		if len(v.sum.Unread) == told {
+			v.sum.unread(err.Error())
+		}
+		return nil
 	}
 	if err == nil && len(tables) > 0 && !w.head {
 		v.sum.unread(v.place.label("reftable/tables.list") + " leads to no HEAD, which every stack begins with: a table has fallen out of it")
