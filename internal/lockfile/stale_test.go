@@ -119,8 +119,13 @@ func TestALockThatChangesWhileItIsWatchedStays(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 			change(f)
 		}()
-		if _, err := s.RemoveStale(context.Background(), f); !errors.Is(err, ErrNotStale) {
+		moved := false
+		disk := &hooked{f, func(string, string) { moved = true }}
+		if _, err := s.RemoveStale(context.Background(), disk); !errors.Is(err, ErrNotStale) {
 			t.Errorf("%s: %v", name, err)
+		}
+		if moved { // for as long as it is aside a third could take it
+			t.Errorf("%s: it was moved away", name)
 		}
 		if _, ok := f.Get("/r/packed-refs.lock"); !ok {
 			t.Errorf("%s: it is gone", name)
