@@ -113,7 +113,7 @@ func TestChangedOnlyStillCountsWhatWasFound(t *testing.T) {
 			t.Errorf("%s: %v, then %v", key, one[key], two[key])
 		}
 	}
-	if n := again.of(t, "notice"); len(n) != 1 || !strings.Contains(n[0]["message"].(string), "1 errors") {
+	if n := again.of(t, "notice"); len(n) != 1 || !strings.Contains(n[0]["message"].(string), "1 error and") {
 		t.Errorf("%v", n)
 	}
 	// What could not be read might be read now.
