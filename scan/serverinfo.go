@@ -35,7 +35,6 @@ const serverInfoFile = "info/refs"
 type serverInfo struct {
 	*look
 	beside  *beside
-	refs    int // how many are served
 	doubts  []doubted
 	seed    maphash.Seed
 	seen    []uint64        // a hash of name and value of each ref that is served, as they came
