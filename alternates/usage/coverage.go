@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"sync"
 
 	"refaudit/finding"
 	"refaudit/internal/bitmap"
@@ -21,6 +22,12 @@ type storeBitmap struct {
 	commits []uint32 // of each entry the number of its commit in the store
 	types   [4]bitmap.Set
 	bit     func(id *oid.ID) (uint32, bool)
+
+	// Of a layer of a multi-pack-index that lies on others: the numbers of their objects, whose bits
+	// come first and whose types the file doesn't tell.
+	below     []uint32
+	belowOnce sync.Once
+	belowErr  error
 }
 
 // span tells that n bits of a bitmap, from bit on, are the numbers from v on.
@@ -202,7 +209,7 @@ func (s *store) midxBitmap(m *odb.Midx, name string, data []byte) (*storeBitmap,
 	if err != nil {
 		return nil, err
 	}
-	b.file = f
+	b.file, b.below = f, numbers[:below]
 	for bit, v := range numbers {
 		if last := len(b.spans) - 1; last >= 0 && b.spans[last].v+b.spans[last].n == v {
 			b.spans[last].n++
@@ -226,6 +233,31 @@ func (s *store) midxBitmap(m *odb.Midx, name string, data []byte) (*storeBitmap,
 	b.types, err = f.Types()
 	return b, err
 }
+
+// typesBelow completes the types of a bitmap, from the packs themselves. It belongs inside vfs.Guard.
+func (s *store) typesBelow(b *storeBitmap) error {
+	b.belowOnce.Do(func() {
+		known := map[*pack][]oid.Kind{}
+		for bit, v := range b.below {
+			p, pos := s.packOf(v)
+			if known[p] == nil {
+				if known[p], b.belowErr = p.kinds(s.format); b.belowErr != nil {
+					return
+				}
+			}
+			kind := known[p][pos]
+			if kind == 0 {
+				b.belowErr = fmt.Errorf("object %v, of a layer below: %w", s.id(v), errNoBase)
+				return
+			}
+			b.types[typeOf[kind]].Add(uint32(bit))
+		}
+	})
+	return b.belowErr
+}
+
+// typeOf is where the types of a bitmap have the objects of a kind.
+var typeOf = [...]bitmap.Type{oid.Commit: bitmap.Commits, oid.Tree: bitmap.Trees, oid.Blob: bitmap.Blobs, oid.Tag: bitmap.Tags}
 
 // verify compares a layer with its checksum, once.
 func (s *store) verify(m *odb.Midx) error {
@@ -294,6 +326,7 @@ type coverage struct {
 
 type coveringBitmap struct {
 	*storeBitmap
+	store  *store
 	reader *bitmap.Reader
 	first  uint32     // of its store in the space
 	have   bitmap.Set // what pseudo-merges may count on; nil where there are none
@@ -307,7 +340,7 @@ func newCoverage(sp *space, from, to int) *coverage {
 	c := &coverage{entries: map[uint32]coverEntry{}, used: map[string]int{}}
 	for i := from; i < to; i++ {
 		for _, b := range sp.stores[i].usableBitmaps() {
-			u := &coveringBitmap{storeBitmap: b, reader: bitmap.NewReader(b.file), first: sp.first[i]}
+			u := &coveringBitmap{storeBitmap: b, store: sp.stores[i], reader: bitmap.NewReader(b.file), first: sp.first[i]}
 			if b.file.HasMerges() {
 				u.have = bitmap.NewSet(b.file.Bits())
 			}
@@ -345,8 +378,10 @@ func (c *coverage) add(w *walk, v uint32) (bool, error) {
 	if err != nil {
 		return false, &badBitmap{b.storeBitmap, err}
 	}
+	if err := c.spread(b, w, set); err != nil {
+		return false, err
+	}
 	c.used[b.name]++
-	c.spread(b, w, set)
 	if b.have != nil {
 		b.have.Or(set)
 	}
@@ -371,15 +406,22 @@ func (c *coverage) tips(w *walk, tips []uint32) error {
 			return &badBitmap{b.storeBitmap, err}
 		}
 		if added {
+			if err := c.spread(b, w, into); err != nil {
+				return err
+			}
 			c.used[b.name]++
-			c.spread(b, w, into)
 		}
 	}
 	return nil
 }
 
 // spread adds a set of bits to what a walk has reached.
-func (c *coverage) spread(b *coveringBitmap, w *walk, set bitmap.Set) {
+func (c *coverage) spread(b *coveringBitmap, w *walk, set bitmap.Set) error {
+	if w.kinds[oid.Commit] != nil {
+		if err := b.store.typesBelow(b.storeBitmap); err != nil {
+			return &badBitmap{b.storeBitmap, err}
+		}
+	}
 	for _, dst := range []bitmap.Set{w.seen, w.done, c.covered} {
 		b.copyTo(dst, set)
 		w.sp.settle(dst)
@@ -392,6 +434,7 @@ func (c *coverage) spread(b *coveringBitmap, w *walk, set bitmap.Set) {
 			w.sp.settle(w.kinds[kind])
 		}
 	}
+	return nil
 }
 
 func (b *coveringBitmap) copyTo(dst, set bitmap.Set) {

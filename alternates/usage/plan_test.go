@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -231,6 +232,27 @@ func sameNumbers(t *testing.T, r *gittest.Repo, u *Usage) {
 	t.Helper()
 	if want := newOracle(t, r).figures(); !maps.Equal(u.Bytes, want) {
 		t.Errorf("%v\nwant %v", u.Bytes, want)
+	}
+}
+
+// The split by type is the same by every method. A bitmap of a layer that lies on others says of their
+// objects whether they are reached, and not what they are.
+func TestTypesByEachMethod(t *testing.T) {
+	gittest.Need(t, gittest.Newest)
+	for name, make := range situations {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, o := make(t)
+			s := NewSession(2)
+			defer s.Close()
+			o.By, o.Method = ByType, Walk
+			want := measured(t, s, r, o).Shares
+			for _, o.Method = range []Method{Auto, Bitmap} {
+				if u := measured(t, s, r, o); !slices.Equal(u.Shares, want) {
+					t.Errorf("by %s: %v, by walking %v", u.Method, u.Shares, want)
+				}
+			}
+		})
 	}
 }
 
