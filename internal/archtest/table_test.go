@@ -113,7 +113,7 @@ var leaves = []leave{
 	{"internal/crashfs", "*", "puts what survived a crash on a disk, for git to look at; tests only"},
 	{"internal/gittest", "*", "makes repositories; tests only"},
 	{"internal/hook/install.go", "CreateTemp Link MkdirAll Remove Rename", "a hook is a script of the owner's, put beside the repository on his order; it is no part of the refs"},
-	{"cmd/refaudit/common.go", "CreateTemp Rename Remove", "-o FILE is the user's own file: written beside its place, then renamed"},
+	{"cmd/refaudit/common.go", "CreateTemp Rename Remove OpenFile", "-o FILE is the user's own file: written beside its place, then renamed; a device or a pipe is written to"},
 }
 
 // vfsWriters are the names of vfs that can write, and who may say them.
