@@ -132,7 +132,7 @@ func (g *Guard) open(file string) (*recorded, io.Closer, error) {
 			return old, r, nil
 		}
 	}
-	return nil, nil, errors.Join(fmt.Errorf("what is remembered of the refs is damaged: %w", err), r.Close())
+	return nil, nil, errors.Join(fmt.Errorf("what is remembered of the refs is damaged, and --accept begins anew: %w", err), r.Close())
 }
 
 // gather reads the names of all refs, of worktrees too: each keeps objects alive.
