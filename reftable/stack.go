@@ -17,8 +17,9 @@ type Entry struct {
 // Merged goes through the refs of a stack of tables.
 type Merged struct {
 	merge
-	iters   []*RefIter
-	entries []Entry
+	iters    []*RefIter
+	entries  []Entry
+	searches []*search
 }
 
 // Merge begins at the first ref of a stack, whose tables come the oldest first.

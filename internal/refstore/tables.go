@@ -32,10 +32,13 @@ func (v *visit) tables() error {
 			return err
 		}
 	}
-	if v.o.Deep {
+	switch {
+	case v.o.Deep:
 		return v.deep(s, whole)
+	case !whole:
+		return v.searches(s.tables)
 	}
-	return v.searches(s.tables)
+	return nil // the reading of all records has judged these too
 }
 
 // searches judges what git finds refs by, in every table that could be opened: where that is wrong, git sees less than we.
@@ -131,6 +134,9 @@ func (w *tableVisit) read() error {
 		t.Damage = w.fault
 	}
 	m := reftable.Merge(w.tables)
+	if !w.o.Deep {
+		m.Searches()
+	}
 	for m.Next() {
 		if w.n++; w.n&0xfff == 0 {
 			if err := w.ctx.Err(); err != nil {
@@ -141,7 +147,14 @@ func (w *tableVisit) read() error {
 			return err
 		}
 	}
-	return m.Err()
+	err := m.Err()
+	if err != nil && !errors.Is(err, reftable.ErrDamaged) || w.o.Deep {
+		return err
+	}
+	if err := m.JudgeSearches(w.report); err != nil {
+		return err
+	}
+	return err
 }
 
 // fault tells of what is wrong inside a table. The rest of the table is read all the same.
