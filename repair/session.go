@@ -344,7 +344,7 @@ func (s *session) run(ctx context.Context) error {
 		plan = append(plan, done...)
 	}
 	if len(plan) > 0 {
-		if err := s.replicated(); err != nil {
+		if err := s.o.replicated(s.target.Repo); err != nil {
 			if !s.o.DryRun {
 				s.refuseAll(err)
 				return s.account(ctx)

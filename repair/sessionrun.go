@@ -9,16 +9,17 @@ import (
 
 	"refaudit/finding"
 	"refaudit/internal/lockfile"
+	"refaudit/repo"
 	"refaudit/scan"
 )
 
 // replicated refuses, unless told to go on, where something else keeps account of the files.
-func (s *session) replicated() error {
-	if s.o.Replicated {
+func (o *Options) replicated(r *repo.Repo) error {
+	if o.Replicated {
 		return nil
 	}
-	signs := s.target.Repo.Replicated()
-	hooks, err := s.target.Repo.Hooks("reference-transaction")
+	signs := r.Replicated()
+	hooks, err := r.Hooks("reference-transaction")
 	if err != nil {
 		return err
 	}

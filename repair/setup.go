@@ -73,6 +73,9 @@ func Undo(ctx context.Context, target *scan.Target, e *journal.Entry, o Options)
 	if q, set := target.Repo.Quarantine(); set {
 		return u, errQuarantine(q)
 	}
+	if err := o.replicated(target.Repo); err != nil {
+		return u, err
+	}
 	r, err := newRepo(target, o)
 	if err != nil {
 		return u, err

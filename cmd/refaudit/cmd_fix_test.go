@@ -213,6 +213,9 @@ func TestFixExitCodes(t *testing.T) {
 			t.Errorf("%s: exit %d, want %d: %s%s", args, out.code, want, out.out, out.err)
 		}
 	}
+	if r := bad(); strings.Contains(command(t, nil, state, "fix", r.Path, "--yes", "--summary").out, "refs/") {
+		t.Error("a summary tells of each repair")
+	}
 	if out := command(t, nil, state, "undo", "20250101T000000Z-0000000000"); out.code != exitIncomplete {
 		t.Errorf("undo of nothing: %d", out.code)
 	}
@@ -410,4 +413,35 @@ func TestEveryUndoThatIsOfferedWorks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Where something else keeps account of the files, taking a repair back needs the same word as making it.
+func TestUndoWhereSomethingKeepsAccount(t *testing.T) {
+	inFormats(t, gittest.AllFormats, func(t *testing.T, l *lab) {
+		recs := l.records()
+		wrong := slices.Clone(recs)
+		for i := range wrong {
+			if wrong[i].ref == "refs/tags/v1" {
+				wrong[i].peel = l.B
+			}
+		}
+		l.put(wrong...)
+		l.WriteFile("hooks/reference-transaction", []byte("#!/bin/sh\nexit 0\n"))
+		if err := os.Chmod(l.File("hooks/reference-transaction"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		state := map[string]string{"XDG_STATE_HOME": t.TempDir()}
+		out := command(t, nil, state, "fix", l.Path, "--yes", "--yes-replicated")
+		_, rest, found := strings.Cut(out.out, "undo: refaudit undo ")
+		id, _, _ := strings.Cut(rest, ")")
+		if !found || out.code != exitOK {
+			t.Fatalf("%d %s%s", out.code, out.out, out.err)
+		}
+		if out := command(t, nil, state, "undo", id); out.code != exitRefused || !strings.Contains(out.err, "--yes-replicated") || l.stored()["refs/tags/v1"].peel != l.A {
+			t.Errorf("%d %s%s", out.code, out.out, out.err)
+		}
+		if out := command(t, nil, state, "undo", "--yes-replicated", id); out.code != exitOK || l.stored()["refs/tags/v1"].peel != l.B {
+			t.Errorf("%d %s%s", out.code, out.out, out.err)
+		}
+	})
 }

@@ -18,7 +18,8 @@ import (
 type undoOptions struct {
 	output
 	journalOptions
-	ids []string
+	replicated bool
+	ids        []string
 }
 
 func undoCommand(e env) *cli.Command {
@@ -30,7 +31,9 @@ func undoCommand(e env) *cli.Command {
 		Description: "ID is what fix printed. A packed-refs file comes back byte for byte while it is the one that the\n" +
 			"repair left; else each record goes back that is still as the repair left it. Exit code: 6 if\n" +
 			"nothing of it stands any more, 3 if a part doesn't.",
-		Flags: append(o.output.flags(), o.journalOptions.flags()...),
+		Flags: append(append([]cli.Flag{
+			&cli.BoolFlag{Name: "yes-replicated", Destination: &o.replicated, Usage: "go on where hooks, Gitaly or Gerrit keep account of the files"},
+		}, o.output.flags()...), o.journalOptions.flags()...),
 		Action: func(c *cli.Context) error {
 			o.ids, o.waits = c.Args().Slice(), c.IsSet("lock-timeout")
 			return runUndo(c.Context, e, o)
@@ -53,7 +56,7 @@ func runUndo(ctx context.Context, e env, o undoOptions) error {
 	if err := report.Start(&reports.Start{Command: "undo", Version: versionString(), Time: e.now()}); err != nil {
 		return err
 	}
-	u := &undoing{env: e, report: report, options: repair.Options{FS: vfs.OS{}, Journal: journal, LockTimeout: o.timeout()}}
+	u := &undoing{env: e, report: report, options: repair.Options{FS: vfs.OS{}, Journal: journal, Replicated: o.replicated, LockTimeout: o.timeout()}}
 	tally := newTally(e.now())
 	code := exitOK
 	for _, id := range o.ids {
@@ -107,7 +110,7 @@ func (u *undoing) undo(ctx context.Context, target *scan.Target, e *repair.Journ
 		return repair.Undone{}, err
 	}
 	if other {
-		o := order{Path: []byte(e.GitDir), How: scan.ByGitDir, Undo: e.ID, Options: orderOptions{LockTimeout: u.options.LockTimeout}}
+		o := order{Path: []byte(e.GitDir), How: scan.ByGitDir, Undo: e.ID, Options: orderOptions{Replicated: u.options.Replicated, LockTimeout: u.options.LockTimeout}}
 		res, err := asOwner(ctx, u.env, who, o, u.options.Journal, e.GitDir, nil)
 		return repair.Undone{Done: res.Done, Left: res.Kept, Notices: res.Notices}, err
 	}
