@@ -287,6 +287,59 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
+// FuzzSearch: where neither a reading of all refs nor a look at the searches finds anything, each name is found.
+func FuzzSearch(f *testing.F) {
+	seeds(f, func(data []byte) { f.Add(data) })
+	f.Fuzz(func(t *testing.T, data []byte) {
+		tab := openSealed(t, data)
+		if tab == nil {
+			return
+		}
+		count := steps(t, data, 2)
+		alone, beside, whole := 0, 0, 0
+		said := func(n *int) func(finding.Finding) error {
+			return func(f finding.Finding) error {
+				count()
+				*n++
+				if f.File != goldenFile || !f.Placed || f.Message == "" {
+					t.Fatalf("%+v", f)
+				}
+				return nil
+			}
+		}
+		if err := VerifySearch(tab, said(&alone)); err != nil {
+			t.Fatal(err)
+		}
+		if err := Verify(tab, VerifyOptions{}, said(&whole)); err != nil {
+			t.Fatal(err)
+		}
+		damaged := false
+		tab.Damage = func(*finding.Corrupt) error { damaged = true; return nil }
+		m := Merge([]*Table{tab})
+		m.Searches()
+		var names [][]byte
+		for m.Next() {
+			count()
+			names = append(names, bytes.Clone(m.Entries()[0].Name))
+		}
+		if err := m.JudgeSearches(said(&beside)); err != nil {
+			t.Fatal(err)
+		}
+		if whole == 0 && alone+beside > 0 || !damaged && (alone == 0) != (beside == 0) {
+			t.Fatalf("all of it: %d findings; searches alone: %d; beside a reading: %d, damaged %v", whole, alone, beside, damaged)
+		}
+		if damaged || m.Err() != nil || beside > 0 {
+			return
+		}
+		tab.Damage = nil
+		for _, name := range names {
+			if it := tab.Seek(name); !it.Next() || !bytes.Equal(it.Ref().Name, name) {
+				t.Fatalf("%q is not found: %v", name, it.Err())
+			}
+		}
+	})
+}
+
 // FuzzDump dumps any bytes: the parts must cover each byte once, and in order.
 func FuzzDump(f *testing.F) {
 	seeds(f, func(data []byte) { f.Add(data, false); f.Add(data, true) })
