@@ -205,3 +205,40 @@ func TestWhatIsWrongRefusesBesideTrouble(t *testing.T) {
 		t.Errorf("a setting that is misspelt, beside onError=reject: %+v", a)
 	}
 }
+
+// A target that was here before may have a damaged header: the tag that names it isn't false for that, and where
+// another copy of the target is sound, it is let in.
+func TestHookBesideAFlippedKind(t *testing.T) {
+	for _, o := range gittest.AllFormats {
+		r := gittest.New(t, o)
+		r.Git("repack", "-adfq", "--depth=0")
+		tag := r.WriteTag(r.A, "commit", "new")
+		packs, _ := filepath.Glob(r.File("objects/pack/*.pack"))
+		index, err := os.ReadFile(strings.TrimSuffix(packs[0], ".pack") + ".idx")
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := int64(-1)
+		for _, line := range strings.Split(r.GitIn(string(index), "show-index", "--object-format="+r.Format.String()), "\n") {
+			if f := strings.Fields(line); len(f) > 1 && f[1] == r.A {
+				fmt.Sscan(f[0], &at)
+			}
+		}
+		name, _ := filepath.Rel(r.Path, packs[0])
+		data := r.ReadFile(name)
+		if at < 0 || data[at]>>4&7 != 1 {
+			t.Fatalf("no commit at %d", at)
+		}
+		text := r.Git("cat-file", "commit", r.A) + "\n"
+		data[at] ^= 2 << 4 // a blob
+		r.WriteFile(name, data)
+		line := r.Format.Zero().String() + " " + tag + " refs/tags/new"
+		if out := preReceive(r, map[string]string{"GIT_DIR": "."}, line); out.code == 0 || !strings.Contains(out.err+out.out, "tagUnreadable") || strings.Contains(out.err+out.out, "tagTypeMismatch") {
+			t.Errorf("%v: %d %s%s", o, out.code, out.out, out.err)
+		}
+		r.WriteLoose(r.A, "commit", []byte(text))
+		if out := preReceive(r, map[string]string{"GIT_DIR": "."}, line); out.code != 0 {
+			t.Errorf("%v, with a sound copy: %d %s%s", o, out.code, out.out, out.err)
+		}
+	}
+}

@@ -161,7 +161,7 @@ func Judge(ctx context.Context, r *repo.Repo, policy *scan.Policy, s Settings, u
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := j.update(&pushed[i], handles[i]); err != nil && first == nil {
+		if err := j.update(ctx, &pushed[i], handles[i]); err != nil && first == nil {
 			first = err
 		}
 	}
@@ -188,8 +188,25 @@ func (j *judging) say(u *Update, id finding.ID, format string, args ...any) {
 	}
 }
 
-func (j *judging) update(u *Update, h peel.Handle) error {
+// confirmed judges an object by what hashes to its name alone: the header of a target that was here before the push may
+// be damaged, and the tag that names it is to be refused for its own faults.
+func (j *judging) confirmed(ctx context.Context, id oid.ID) (v peel.Verdict, err error) {
+	sure := peel.NewJudge(peel.Confirmed{From: j.db})
+	handles, err := sure.Learn(ctx, []oid.ID{id}, nil)
+	if err != nil {
+		return v, err
+	}
+	return sure.Verdict(handles[0]), nil
+}
+
+func (j *judging) update(ctx context.Context, u *Update, h peel.Handle) error {
 	v := j.judge.Verdict(h)
+	if v.State == peel.Corrupt && v.InDoubt() {
+		var err error
+		if v, err = j.confirmed(ctx, u.New); err != nil {
+			return fmt.Errorf("%s: %w", u.Ref, err)
+		}
+	}
 	switch {
 	case v.State == peel.Unknown && v.Fault.Why == peel.NotLooked:
 		return fmt.Errorf("%s: %v", u.Ref, v.Fault.String())
