@@ -451,19 +451,21 @@ func give(t *testing.T, dir string, uid, gid int) {
 
 // At a signal the locks go, whatever is being waited for.
 func TestASignalLeavesNoLock(t *testing.T) {
-	r, _ := gittest.Mismatch(t, gittest.Options{RefFormat: gittest.Reftable})
-	r.WriteFile("reftable/tables.list.lock", nil)
-	cmd := program(t, t.TempDir(), nil, "fix", "--yes", "--lock-timeout=1h", r.Path)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(500 * time.Millisecond)
-	cmd.Process.Signal(syscall.SIGTERM)
-	if code := exitOf(t, cmd.Wait()); code != 128+int(syscall.SIGTERM) {
-		t.Errorf("exit %d", code)
-	}
-	names, _ := filepath.Glob(r.File("reftable/*"))
-	if len(names) != len(r.Tables())+2 {
-		t.Errorf("left %v", names)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
+		r, _ := gittest.Mismatch(t, gittest.Options{RefFormat: gittest.Reftable})
+		r.WriteFile("reftable/tables.list.lock", nil)
+		cmd := program(t, t.TempDir(), nil, "fix", "--yes", "--lock-timeout=1h", r.Path)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(500 * time.Millisecond)
+		cmd.Process.Signal(sig)
+		if code := exitOf(t, cmd.Wait()); code != 128+int(sig) {
+			t.Errorf("%v: exit %d", sig, code)
+		}
+		names, _ := filepath.Glob(r.File("reftable/*"))
+		if len(names) != len(r.Tables())+2 {
+			t.Errorf("%v: left %v", sig, names)
+		}
 	}
 }
