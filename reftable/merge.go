@@ -59,13 +59,6 @@ func (m *merge) step() bool {
 			}
 		}
 	}
-	if len(m.cursors) == 1 && len(m.group) == 1 { // stacks are mostly compact
-		if m.advance(0) {
-			return true
-		}
-		m.group = m.group[:0]
-		return false
-	}
 	lead := -1
 	for n, i := range m.group {
 		if !m.advance(i) {

@@ -140,6 +140,27 @@ func TestMergeSeeks(t *testing.T) {
 	}
 }
 
+// A stack of one table is read without any merging, from wherever a search leads.
+func TestMergeSeeksInOneTable(t *testing.T) {
+	var refs []Ref
+	for _, name := range []string{"a", "b", "c", "d"} {
+		refs = append(refs, Ref{Name: []byte(name), UpdateIndex: 1, Type: Direct, Value: idOf(1)})
+	}
+	m := Merge([]*Table{write(t, Options{Min: 1, Max: 1}, refs, nil)})
+	for _, seek := range []string{"", "c", "b", "d", "e", "a", "a"} {
+		if seek != "" {
+			m.Seek([]byte(seek))
+		}
+		got := ""
+		for m.Next() && len(got) < 3 {
+			got += string(m.Entries()[0].Name)
+		}
+		if want := "abcd"[(seek + "a")[0]-'a':]; got != want[:min(3, len(want))] || m.Err() != nil {
+			t.Errorf("from %q: %q, not %q; %v", seek, got, want, m.Err())
+		}
+	}
+}
+
 // git takes the record of the newest table, JGit that of the highest update index.
 func TestWhereGitAndJGitDiffer(t *testing.T) {
 	direct := func(name string, index uint64, id byte) Ref {

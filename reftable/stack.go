@@ -35,6 +35,9 @@ func Merge(tables []*Table) *Merged {
 
 // Next goes to the next name; false at the end, or where Err says so.
 func (m *Merged) Next() bool {
+	if len(m.iters) == 1 && len(m.group) == 1 && len(m.entries) == 1 && m.iters[0].Next() { // nothing to merge: the entry stays what it is
+		return true
+	}
 	m.entries = m.entries[:0]
 	if !m.step() {
 		return false
