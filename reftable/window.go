@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	scanWindow = 1 << 18          // a scan reads this much at a time
+	scanWindow = 1 << 17          // a scan reads this much at a time
 	seekWindow = DefaultBlockSize // and a search this much, or a block if that is larger
 )
 
