@@ -375,9 +375,16 @@ func TestAFlippedKindInAPackIsNoWrongPeel(t *testing.T) {
 			t.Fatal("the tag is not in the index")
 		}
 		data := l.ReadFile(name)
+		sound := fingerprintOf(l.run("fingerprint"))
+		if sound == "" {
+			t.Fatal("no fingerprint")
+		}
 		for _, kind := range []byte{1, 2, 3} {
 			data[at] = data[at]&^0x70 | kind<<4
 			l.WriteFile(name, data)
+			if print := fingerprintOf(l.run("fingerprint")); print != "" && print != sound {
+				t.Errorf("kind %d: the fingerprint is another", kind)
+			}
 			out := l.run("scan")
 			if out.code != 1 || strings.Contains(out.out, "peelUnexpected") || !strings.Contains(out.out, `"ref":"refs/tags/v1"`) {
 				t.Errorf("kind %d: %d %s", kind, out.code, out.out)

@@ -53,7 +53,7 @@ func takeFingerprint(ctx context.Context, t *scan.Target, workers int) (_ *Finge
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, objects.Close()) }()
-	s := &summing{ctx: ctx, format: t.Repo.Format, judge: peel.NewJudge(objects)}
+	s := &summing{ctx: ctx, format: t.Repo.Format, judge: peel.NewJudge(objects), sure: peel.NewJudge(peel.Confirmed{From: objects})}
 	sum, err := t.Refs.Visit(ctx, refstore.Options{Objects: true}, func(f finding.Finding) error {
 		if hidesValue(&f) {
 			s.cant(f.Pos.String() + ": " + f.Message)
@@ -77,9 +77,11 @@ type summing struct {
 	ctx     context.Context
 	format  oid.Format
 	judge   *peel.Judge
-	names   []byte // of ids, one after another
+	sure    *peel.Judge // trusts no header; slow
+	names   []byte      // of ids, one after another
 	ends    []int
 	ids     []oid.ID
+	tags    []bool // of ids: they ought to be tags
 	handles []peel.Handle
 	record  []byte // scratch
 
@@ -125,6 +127,7 @@ func (s *summing) take(r *refstore.Ref) error {
 	s.names = append(s.names, r.Name...)
 	s.ends = append(s.ends, len(s.names))
 	s.ids = append(s.ids, oid.FromBytes(s.format, r.OID))
+	s.tags = append(s.tags, r.Peel != nil || bytes.HasPrefix(r.Name, []byte("refs/tags/")))
 	if len(s.ids) == fingerprintBatch {
 		return s.flush()
 	}
@@ -138,17 +141,35 @@ func (s *summing) flush() error {
 	}
 	start := 0
 	for i, h := range handles {
-		s.ref(s.names[start:s.ends[i]], h)
+		v, err := s.verdict(h, s.tags[i])
+		if err != nil {
+			return err
+		}
+		s.ref(s.names[start:s.ends[i]], s.ids[i], &v)
 		start = s.ends[i]
 	}
-	s.handles, s.names, s.ends, s.ids = handles, s.names[:0], s.ends[:0], s.ids[:0]
+	s.handles, s.names, s.ends, s.ids, s.tags = handles, s.names[:0], s.ends[:0], s.ids[:0], s.tags[:0]
 	return nil
 }
 
-func (s *summing) ref(name []byte, h peel.Handle) {
+// verdict judges an object. Kinds come from the headers of pack entries, which have no checksum: what ought to be a tag
+// and seems none, or seems a corrupt one, is judged again by objects that were hashed.
+func (s *summing) verdict(h peel.Handle, tag bool) (peel.Verdict, error) {
+	v := s.judge.Verdict(h)
+	if !v.InDoubt() || v.State == peel.NotTag && !tag {
+		return v, nil
+	}
+	handles, err := s.sure.Learn(s.ctx, []oid.ID{s.judge.ID(h)}, nil)
+	if err != nil {
+		return v, err
+	}
+	return s.sure.Verdict(handles[0]), nil
+}
+
+func (s *summing) ref(name []byte, id oid.ID, v *peel.Verdict) {
 	s.begin(name)
-	s.record = s.judge.ID(h).AppendTo(append(s.record, 'o'))
-	switch v := s.judge.Verdict(h); v.State {
+	s.record = id.AppendTo(append(s.record, 'o'))
+	switch v.State {
 	case peel.NotTag:
 		s.record = append(s.record, 0)
 	case peel.Sound:
@@ -156,10 +177,10 @@ func (s *summing) ref(name []byte, h peel.Handle) {
 	case peel.Corrupt:
 		s.record = append(s.record, 2)
 	case peel.Absent:
-		s.cant(fmt.Sprintf("%q names object %v, which is missing", name, s.judge.ID(h)))
+		s.cant(fmt.Sprintf("%q names object %v, which is missing", name, id))
 		return
 	default:
-		s.cant(fmt.Sprintf("%q: object %v can't be judged: %s", name, s.judge.ID(h), v.Fault.String()))
+		s.cant(fmt.Sprintf("%q: object %v can't be judged: %s", name, id, v.Fault.String()))
 		return
 	}
 	s.add()
