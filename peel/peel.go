@@ -184,6 +184,15 @@ func (j *Judge) Learn(ctx context.Context, ids []oid.ID, out []Handle) ([]Handle
 	return out, nil
 }
 
+// Ask learns one object and gives what the rules say of it.
+func (j *Judge) Ask(ctx context.Context, id oid.ID) (Handle, Verdict, error) {
+	handles, err := j.Learn(ctx, []oid.ID{id}, nil)
+	if err != nil {
+		return 0, Verdict{}, err
+	}
+	return handles[0], j.Verdict(handles[0]), nil
+}
+
 // targets gives nodes to the targets of the tags among the nodes that facts are about: those not met yet are the
 // next round.
 func (j *Judge) targets(from, to Handle) {

@@ -17,7 +17,7 @@ type VerifyOptions struct {
 // against refs, log blocks. Each finding has its place in the file. The table's own Damage is
 // not asked. The error is report's.
 func Verify(t *Table, o VerifyOptions, report func(finding.Finding) error) error {
-	v := &verifier{t: t, o: o, report: report, w: t.window(t.end, t.seekStep()), told: map[place]bool{}, visited: map[int64]int64{}}
+	v := newVerifier(t, o, report)
 	for _, bad := range t.faults {
 		v.corrupt(bad)
 	}
@@ -44,6 +44,10 @@ type verifier struct {
 	log     section
 	obj     section
 	named   namedObjects
+}
+
+func newVerifier(t *Table, o VerifyOptions, report func(finding.Finding) error) *verifier {
+	return &verifier{t: t, o: o, report: report, w: t.window(t.end, t.seekStep()), told: map[place]bool{}, visited: map[int64]int64{}}
 }
 
 // place is what is wrong with a block, and where that begins.

@@ -51,11 +51,10 @@ type search struct {
 
 func (it *RefIter) watch() *search {
 	s := &search{it: it}
-	s.v = &verifier{t: it.t, w: it.t.window(it.t.end, it.t.seekStep()), told: map[place]bool{}, visited: map[int64]int64{}}
-	s.v.report = func(f finding.Finding) error {
+	s.v = newVerifier(it.t, VerifyOptions{}, func(f finding.Finding) error {
 		s.found = append(s.found, f)
 		return nil
-	}
+	})
 	s.v.ref.kind, s.v.ref.root = kindRef, it.t.RefIndex
 	it.loaded = s.begin
 	return s

@@ -171,11 +171,9 @@ func (r *Repo) judged(ctx context.Context, refs []subject) (out []decision, err 
 	for i, h := range handles {
 		v := j.Verdict(h)
 		if v.InDoubt() && (v.State != peel.NotTag || refs[i].cached != none) {
-			again, err := sure.Learn(ctx, ids[i:i+1], nil)
-			if err != nil {
+			if _, v, err = sure.Ask(ctx, ids[i]); err != nil {
 				return nil, err
 			}
-			v = sure.Verdict(again[0])
 		}
 		d := decision{known: true}
 		switch v.State {

@@ -100,11 +100,8 @@ func (l *look) confirmed(ctx context.Context, h peel.Handle) (*peel.Judge, peel.
 	if l.sure == nil {
 		l.sure = peel.NewJudge(peel.Confirmed{From: l.objects, Hashes: l.hashes})
 	}
-	handles, err := l.sure.Learn(ctx, []oid.ID{l.judge.ID(h)}, nil)
-	if err != nil {
-		return nil, 0, v, err
-	}
-	return l.sure, handles[0], l.sure.Verdict(handles[0]), nil
+	h, v, err := l.sure.Ask(ctx, l.judge.ID(h))
+	return l.sure, h, v, err
 }
 
 // hashes tells whether a tag that can't be parsed hashes to its name.

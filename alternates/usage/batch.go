@@ -3,6 +3,7 @@ package usage
 import (
 	"bytes"
 	"encoding/binary"
+	"math/bits"
 	"slices"
 
 	"refaudit/oid"
@@ -119,7 +120,22 @@ func (b *batch) sorted(size int) []uint64 {
 		slices.Sort(items)
 		return items
 	}
-	for shift := 32; shift < 32+batchBits; shift += partBits {
+	return radix(items, other, 32, 32+batchBits)
+}
+
+// sortNumbers sorts numbers; the result may be in the same place or another.
+func sortNumbers(numbers []uint32) []uint32 {
+	if len(numbers) < 512 {
+		slices.Sort(numbers)
+		return numbers
+	}
+	return radix(numbers, make([]uint32, len(numbers)), 0, uint(bits.Len32(slices.Max(numbers))))
+}
+
+// radix sorts by the bits from one place up to another, partBits at a time, the lowest first; the result may be in
+// items or in other, which is as long.
+func radix[T uint32 | uint64](items, other []T, from, to uint) []T {
+	for shift := from; shift < to; shift += partBits {
 		var count [1 << partBits]uint32
 		for _, item := range items {
 			count[item>>shift&(1<<partBits-1)]++
@@ -137,37 +153,4 @@ func (b *batch) sorted(size int) []uint64 {
 		items, other = other, items
 	}
 	return items
-}
-
-// sortNumbers sorts numbers; the result may be in the same place or another.
-func sortNumbers(numbers []uint32) []uint32 {
-	const width = 11
-	if len(numbers) < 512 {
-		slices.Sort(numbers)
-		return numbers
-	}
-	other := make([]uint32, len(numbers))
-	var count [1 << width]uint32
-	most := uint32(0)
-	for _, v := range numbers {
-		most = max(most, v)
-	}
-	for shift := uint(0); shift < 32 && most>>shift != 0; shift += width {
-		clear(count[:])
-		for _, v := range numbers {
-			count[v>>shift&(1<<width-1)]++
-		}
-		at := uint32(0)
-		for i, n := range count {
-			count[i] = at
-			at += n
-		}
-		for _, v := range numbers {
-			digit := v >> shift & (1<<width - 1)
-			other[count[digit]] = v
-			count[digit]++
-		}
-		numbers, other = other, numbers
-	}
-	return numbers
 }

@@ -159,11 +159,8 @@ func (s *summing) verdict(h peel.Handle, tag bool) (peel.Verdict, error) {
 	if !v.InDoubt() || v.State == peel.NotTag && !tag {
 		return v, nil
 	}
-	handles, err := s.sure.Learn(s.ctx, []oid.ID{s.judge.ID(h)}, nil)
-	if err != nil {
-		return v, err
-	}
-	return s.sure.Verdict(handles[0]), nil
+	_, v, err := s.sure.Ask(s.ctx, s.judge.ID(h))
+	return v, err
 }
 
 func (s *summing) ref(name []byte, id oid.ID, v *peel.Verdict) {

@@ -144,7 +144,7 @@ func Judge(ctx context.Context, r *repo.Repo, policy *scan.Policy, s Settings, u
 		return nil, err
 	}
 	defer db.Close()
-	j := &judging{db: db, judge: peel.NewJudge(db), policy: policy, settings: s, format: r.Format, texts: map[peel.Handle][]tagtext.Problem{}, names: map[peel.Handle][]byte{}}
+	j := &judging{db: db, judge: peel.NewJudge(db), sure: peel.NewJudge(peel.Confirmed{From: db}), policy: policy, settings: s, format: r.Format, texts: map[peel.Handle][]tagtext.Problem{}, names: map[peel.Handle][]byte{}}
 	ids := make([]oid.ID, 0, len(updates))
 	pushed := updates[:0:0]
 	for _, u := range updates {
@@ -172,6 +172,7 @@ func Judge(ctx context.Context, r *repo.Repo, policy *scan.Policy, s Settings, u
 type judging struct {
 	db       *odb.DB
 	judge    *peel.Judge
+	sure     *peel.Judge // trusts no header: that of a target which was here before the push may be damaged
 	policy   *scan.Policy
 	settings Settings
 	format   oid.Format
@@ -188,22 +189,11 @@ func (j *judging) say(u *Update, id finding.ID, format string, args ...any) {
 	}
 }
 
-// confirmed judges an object by what hashes to its name alone: the header of a target that was here before the push may
-// be damaged, and the tag that names it is to be refused for its own faults.
-func (j *judging) confirmed(ctx context.Context, id oid.ID) (v peel.Verdict, err error) {
-	sure := peel.NewJudge(peel.Confirmed{From: j.db})
-	handles, err := sure.Learn(ctx, []oid.ID{id}, nil)
-	if err != nil {
-		return v, err
-	}
-	return sure.Verdict(handles[0]), nil
-}
-
 func (j *judging) update(ctx context.Context, u *Update, h peel.Handle) error {
 	v := j.judge.Verdict(h)
 	if v.State == peel.Corrupt && v.InDoubt() {
 		var err error
-		if v, err = j.confirmed(ctx, u.New); err != nil {
+		if _, v, err = j.sure.Ask(ctx, u.New); err != nil {
 			return fmt.Errorf("%s: %w", u.Ref, err)
 		}
 	}
