@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.uber.org/zap"
-
 	"refaudit/finding"
 )
 
@@ -54,7 +52,6 @@ type Options struct {
 	Level       Level
 	MaxFindings int // more than these are counted, not reported; 0: no limit
 	Workers     int // goroutines that look at objects; 0: one a processor
-	Log         *zap.Logger
 	Now         func() time.Time
 	Seen        *atomic.Int64 // counts records as they are judged, for whoever watches; nil: nobody
 	// Known tells of findings that somebody knows already: they don't count and aren't reported; nil: none.

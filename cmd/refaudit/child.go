@@ -152,7 +152,7 @@ func (o *order) carryOut(ctx context.Context, e env, t *talk) (*repair.Result, e
 
 func (o *order) options(e env, t *talk) repair.Options {
 	w := o.Options
-	r := repair.Options{FS: vfs.OS{}, Scan: scan.Options{Level: scan.Standard, Log: e.log, Now: e.now},
+	r := repair.Options{FS: vfs.OS{}, Scan: scan.Options{Level: scan.Standard, Now: e.now},
 		DryRun: w.DryRun, Compact: w.Compact, DropCorrupt: w.DropCorrupt, Rebuild: w.Rebuild, StaleLocks: w.StaleLocks, OlderThan: w.OlderThan,
 		MaxChanges: w.MaxChanges, Replicated: w.Replicated, LockTimeout: w.LockTimeout}
 	r.Ref = repair.Globs(o.Refs)

@@ -136,7 +136,7 @@ func runFix(ctx context.Context, e env, o fixOptions) error {
 // repairOptions makes what the flags say into what repair takes.
 func (o *fixOptions) repairOptions(e env) (repair.Options, error) {
 	r := repair.Options{
-		FS: vfs.OS{}, Scan: scan.Options{Level: scan.Standard, Log: e.log, Now: e.now},
+		FS: vfs.OS{}, Scan: scan.Options{Level: scan.Standard, Now: e.now},
 		DryRun: o.dryRun, Compact: o.compact, DropCorrupt: o.dropCorrupt, Rebuild: o.rebuild, StaleLocks: o.staleLocks, OlderThan: o.olderThan,
 		MaxChanges: o.maxChanges, Replicated: o.replicated, LockTimeout: o.timeout(),
 	}

@@ -131,7 +131,7 @@ func (g *guarding) check(ctx context.Context, t target, path string) (scan.Resul
 	if err != nil {
 		return scan.Result{}, nil, err
 	}
-	res, err := scan.Repository(ctx, target, policy, scan.Options{Level: scan.Quick, Log: g.env.log, Now: g.env.now}, func(f *finding.Finding) error {
+	res, err := scan.Repository(ctx, target, policy, scan.Options{Level: scan.Quick, Now: g.env.now}, func(f *finding.Finding) error {
 		f.Repo = path
 		return g.report.Finding(f)
 	})

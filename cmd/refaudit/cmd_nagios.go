@@ -119,7 +119,7 @@ func (o *nagiosOptions) audit(ctx context.Context, e env, level scan.Level, n *n
 	quiet := e
 	quiet.stderr = io.Discard // Nagios shows one line
 	s := &scanning{env: quiet, report: report, told: startProgress(quiet, "none", nil), tally: newTally(e.now()), whole: &whole{o: &fleetOptions{maxDuration: o.limit}, env: e},
-		options: scan.Options{Level: level, Log: e.log, Now: e.now}}
+		options: scan.Options{Level: level, Now: e.now}}
 	limited, cancel := s.whole.limited(ctx)
 	defer cancel()
 	s.each = func(r *reports.Repository) {

@@ -86,7 +86,7 @@ func runScan(ctx context.Context, e env, o scanOptions) error {
 	}
 	told := startProgress(e, o.progress, o.output.progress(report))
 	s := &scanning{env: e, report: report, told: told, tally: newTally(e.now()), failOn: least, strict: o.strict, whole: w,
-		options: scan.Options{Level: level, MaxFindings: o.maxFindings, Log: e.log, Now: e.now, Seen: &told.refs, Pace: w.pace}}
+		options: scan.Options{Level: level, MaxFindings: o.maxFindings, Now: e.now, Seen: &told.refs, Pace: w.pace}}
 	if err := report.Start(&reports.Start{Command: "scan", Version: versionString(), Level: o.level, Time: e.now()}); err != nil {
 		return err
 	}

@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-
 	"refaudit/internal/gittest"
+	"refaudit/internal/logging"
 )
 
 // ran is what a command printed and its exit code.
@@ -31,7 +30,7 @@ func command(t testing.TB, in io.Reader, vars map[string]string, args ...string)
 
 func commandIn(ctx context.Context, dir string, in io.Reader, vars map[string]string, args ...string) ran {
 	var out, errs bytes.Buffer
-	e := env{stdin: in, stdout: &out, stderr: &errs, log: zap.NewNop(), now: time.Now, dir: dir,
+	e := env{stdin: in, stdout: &out, stderr: &errs, log: logging.Discard(), now: time.Now, dir: dir,
 		getenv: func(name string) (string, bool) { v, ok := vars[name]; return v, ok }}
 	code := run(ctx, e, append([]string{"refaudit"}, args...))
 	return ran{out.String(), errs.String(), code}

@@ -11,10 +11,9 @@ import (
 	"syscall"
 	"time"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	"golang.org/x/term"
 
+	"refaudit/internal/logging"
 	"refaudit/repair"
 )
 
@@ -22,7 +21,7 @@ import (
 type env struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	log            *zap.Logger
+	log            *logging.Logger
 	now            func() time.Time
 	getenv         func(string) (string, bool)
 	dir            string // the working folder
@@ -43,7 +42,7 @@ func main() {
 	dir, _ := os.Getwd()
 	e := env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: time.Now, getenv: os.LookupEnv, dir: dir,
 		terminal: term.IsTerminal(int(os.Stdout.Fd())), errTerminal: term.IsTerminal(int(os.Stderr.Fd()))}
-	e.log = logger(os.Stderr, e.getenv)
+	e.log = logging.New(os.Stderr, logLevel(e.getenv), e.now)
 	code := run(ctx, e, os.Args)
 	stop()
 	os.Exit(code)
@@ -69,15 +68,12 @@ func withSignals(parent context.Context) (context.Context, func()) {
 	return ctx, func() { signal.Stop(ch); close(ch) }
 }
 
-// logger is for operators: warnings and worse, as console lines; REFAUDIT_LOG=debug|info|warn|error sets another level.
-func logger(w io.Writer, getenv func(string) (string, bool)) *zap.Logger {
-	level := zapcore.WarnLevel
+// logLevel is what REFAUDIT_LOG=debug|info|warn|error asks for.
+func logLevel(getenv func(string) (string, bool)) logging.Level {
 	if word, ok := getenv("REFAUDIT_LOG"); ok {
-		if l, err := zapcore.ParseLevel(word); err == nil {
-			level = l
+		if level, err := logging.ParseLevel(word); err == nil {
+			return level
 		}
 	}
-	c := zap.NewProductionEncoderConfig()
-	c.EncodeTime = zapcore.RFC3339TimeEncoder
-	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(c), zapcore.AddSync(w), level))
+	return logging.Warn
 }

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-
 	"refaudit/internal/gittest"
+	"refaudit/internal/logging"
 )
 
 // online makes the programs that a command starts find git, and no configuration of this machine.
@@ -179,7 +178,7 @@ func TestRemoteHelperByName(t *testing.T) {
 	helper := func(in string, args ...string) ran {
 		var r ran
 		var out, errs strings.Builder
-		e := env{stdin: strings.NewReader(in), stdout: &out, stderr: &errs, log: zap.NewNop(), now: time.Now, dir: t.TempDir(), getenv: os.LookupEnv}
+		e := env{stdin: strings.NewReader(in), stdout: &out, stderr: &errs, log: logging.Discard(), now: time.Now, dir: t.TempDir(), getenv: os.LookupEnv}
 		r.code = run(context.Background(), e, append([]string{"/x/git-remote-refaudit"}, args...))
 		r.out, r.err = out.String(), errs.String()
 		return r

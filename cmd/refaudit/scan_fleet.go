@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"go.uber.org/zap"
 
 	"refaudit/finding"
 	"refaudit/internal/fleet"
 	"refaudit/internal/gitconfig"
+	"refaudit/internal/logging"
 	"refaudit/internal/state"
 	"refaudit/internal/vfs"
 	"refaudit/reports"
@@ -274,7 +274,7 @@ func (g *glance) look(ctx context.Context, t *scan.Target, p *scan.Policy) error
 		return err
 	}
 	if g.last, _, err = w.memory.Last(g.path); err != nil {
-		w.env.log.Warn("the repository is read, whatever is known of it", zap.String("repo", g.path), zap.Error(err))
+		w.env.log.Warn("the repository is read, whatever is known of it", logging.String("repo", g.path), logging.Error(err))
 	}
 	return nil
 }

@@ -15,10 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-
 	"refaudit/finding"
 	"refaudit/internal/gittest"
+	"refaudit/internal/logging"
 	"refaudit/internal/state"
 	"refaudit/internal/vfs"
 	"refaudit/reports"
@@ -29,7 +28,7 @@ import (
 func later(t testing.TB, passed time.Duration, args ...string) ran {
 	t.Helper()
 	var out, errs bytes.Buffer
-	e := env{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, log: zap.NewNop(), dir: t.TempDir(),
+	e := env{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, log: logging.Discard(), dir: t.TempDir(),
 		now:    func() time.Time { return time.Now().Add(passed) },
 		getenv: func(string) (string, bool) { return "", false }}
 	code := run(context.Background(), e, append([]string{"refaudit"}, args...))
@@ -364,7 +363,7 @@ func TestAnAuditThatHangsIsLeftBehind(t *testing.T) {
 	dead := make(chan struct{})
 	defer close(dead)
 	var hung atomic.Bool
-	e := env{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, log: zap.NewNop(), dir: t.TempDir(), now: time.Now,
+	e := env{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, log: logging.Discard(), dir: t.TempDir(), now: time.Now,
 		getenv: func(string) (string, bool) { return "", false }}
 	o := scanOptions{fleetOptions: fleetOptions{timeout: 2 * time.Second, stateOptions: stateOptions{dir: t.TempDir()}}}
 	w, err := o.fleetOptions.open(context.Background(), e, scan.Standard, finding.Error, false)
@@ -377,7 +376,7 @@ func TestAnAuditThatHangsIsLeftBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &scanning{env: e, report: report, told: startProgress(e, "none", nil), tally: newTally(e.now()), whole: w,
-		options: scan.Options{Level: scan.Standard, Log: e.log, Now: e.now, Pace: func(context.Context) error {
+		options: scan.Options{Level: scan.Standard, Now: e.now, Pace: func(context.Context) error {
 			if hung.CompareAndSwap(false, true) {
 				<-dead
 			}

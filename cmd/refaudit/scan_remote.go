@@ -7,10 +7,9 @@ import (
 	"os"
 	"time"
 
-	"go.uber.org/zap"
-
 	"refaudit/finding"
 	"refaudit/internal/fleet"
+	"refaudit/internal/logging"
 	"refaudit/internal/remote"
 	"refaudit/repo"
 	"refaudit/reports"
@@ -49,7 +48,7 @@ func runScanRemote(ctx context.Context, e env, o scanOptions) error {
 		return err
 	}
 	s := &scanning{env: e, report: report, tally: newTally(e.now()), failOn: least, strict: o.strict, whole: &whole{o: &o.fleetOptions, env: e},
-		options: scan.Options{MaxFindings: o.maxFindings, Log: e.log, Now: e.now}}
+		options: scan.Options{MaxFindings: o.maxFindings, Now: e.now}}
 	if err := report.Start(&reports.Start{Command: "scan", Version: versionString(), Time: e.now()}); err != nil {
 		return err
 	}
@@ -89,7 +88,7 @@ func (s *scanning) auditRemote(ctx context.Context, url remote.URL, report func(
 		limit = 0 // the context has it
 	}
 	r, err := remote.Open(ctx, url, remote.Options{Alone: true, Env: append(os.Environ(), "LC_ALL=C"), Dir: s.env.dir, Limit: limit,
-		Trace: func(args []string) { s.env.log.Debug("run git", zap.Strings("args", args)) }})
+		Trace: func(args []string) { s.env.log.Debug("run git", logging.Strings("args", args)) }})
 	if err != nil {
 		return scan.Result{}, err
 	}

@@ -20,6 +20,7 @@ var arrows = []arrow{
 	{"internal/inflate", "", "zlib streams, nothing else"},
 	{"internal/delta", "", "deltas between objects, nothing else"},
 	{"internal/wildmatch", "", "git's patterns, nothing else"},
+	{"internal/logging", "", "lines for operators, nothing else"},
 	{"internal/refname", "internal/wildmatch", "git's rules for names, and patterns of them"},
 
 	// files
@@ -58,8 +59,8 @@ var arrows = []arrow{
 	{"internal/fleet", "finding oid peel alternates repo scan internal/refname internal/refstore internal/state internal/vfs", "many repositories in one run: which of them, and what earlier runs saw; names and peels for guard and fingerprint come from the stores"},
 	{"internal/hook", "finding oid peel odb repo scan internal/gitconfig internal/refname internal/tagtext internal/vfs", "pre-receive"},
 	{"internal/remote", "finding oid odb scan internal/gitconfig internal/refname internal/vfs", "one server's repository, over git's own transport; judged by scan in a scratch repository"},
-	{"internal/remotehelper", "finding oid odb scan repo internal/remote internal/lockfile internal/vfs", "git-remote-refaudit; the file shallow changes under git's lock"},
-	{"cmd/refaudit", "finding oid scan repair alternates/usage reports repo packed reftable internal/fleet internal/state internal/refname internal/hook internal/remote internal/remotehelper internal/gitconfig internal/vfs internal/wildmatch", "the command line; dump prints what the codecs read"},
+	{"internal/remotehelper", "finding oid odb scan repo internal/remote internal/lockfile internal/logging internal/vfs", "git-remote-refaudit; the file shallow changes under git's lock"},
+	{"cmd/refaudit", "finding oid scan repair alternates/usage reports repo packed reftable internal/fleet internal/state internal/refname internal/hook internal/remote internal/remotehelper internal/gitconfig internal/logging internal/vfs internal/wildmatch", "the command line; dump prints what the codecs read"},
 
 	// for tests
 	{"internal/gittest", "finding oid", "says which findings a scan has to give"},
@@ -82,7 +83,7 @@ type use struct {
 var uses = []use{
 	{"github.com/urfave/cli/v2", "cmd/refaudit", "", "commands and flags"},
 	{"golang.org/x/term", "cmd/refaudit", "", "is this a terminal, and how wide"},
-	{"go.uber.org/zap/...", "cmd/refaudit scan internal/fleet internal/hook internal/remotehelper", "", "logs for operators; codecs and rules return values"},
+	{"go.uber.org/zap/zapcore", "internal/logging", "", "logs for operators; package zap brings net/http into every start"},
 	{"golang.org/x/sys/...", "internal/vfs internal/lockfile", "internal/vfs internal/lockfile repo repair cmd/refaudit", "system calls that os lacks"},
 	{"github.com/go-git/go-git/v5/plumbing/object", "", "peel odb", "DecodeTag as a second opinion"},
 	{"github.com/go-git/...", "", "*", "fixtures in tests; never an object or a ref of a user's repository"},
@@ -93,8 +94,8 @@ var uses = []use{
 	{"C", "", "", "the program is pure Go"},
 	{"net/url", "internal/remote reports", "*", "the syntax of URLs, nothing else"},
 	{"net/...", "internal/gittest", "*", "git talks to servers, we do not; a web server for tests"},
-	{"log", "", "", "zap does this"},
-	{"log/slog", "", "", "zap does this"},
+	{"log", "", "", "internal/logging does this"},
+	{"log/slog", "", "", "internal/logging does this"},
 	{"os", "alternates alternates/usage odb internal/refstore repo scan repair internal/vfs internal/lockfile internal/journal internal/crashfs internal/gitconfig internal/fleet internal/hook internal/remote internal/remotehelper internal/gittest internal/archtest cmd/refaudit", "*", "codecs and rules open no files"},
 }
 

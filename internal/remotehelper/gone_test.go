@@ -13,9 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-
 	"refaudit/internal/gittest"
+	"refaudit/internal/logging"
 	"refaudit/internal/remote"
 	"refaudit/internal/vfs"
 	"refaudit/oid"
@@ -27,7 +26,7 @@ func (w *world) here(ctx context.Context, url, said string, out io.Writer) error
 	in := open{strings.NewReader(said), make(chan struct{})}
 	defer close(in.closed)
 	env := gittest.Env(append(append([]string{}, w.env...), "GIT_DIR="+w.in("c/.git"))...)
-	return Run(ctx, Options{Name: "origin", URL: url, Env: env, Dir: w.in("c"), In: in, Out: out, Err: io.Discard, Log: zap.NewNop(), Now: time.Now})
+	return Run(ctx, Options{Name: "origin", URL: url, Env: env, Dir: w.in("c"), In: in, Out: out, Err: io.Discard, Log: logging.Discard(), Now: time.Now})
 }
 
 func (w *world) packs(what string) []string {
@@ -104,7 +103,7 @@ func TestGoneBeforeTheMove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &helper{url: url, fs: vfs.OS{}, o: Options{Env: gittest.Env(append(w.env, "GIT_DIR="+w.in("c/.git"))...), Dir: w.dir, Err: io.Discard, Log: zap.NewNop(), Now: time.Now}}
+	h := &helper{url: url, fs: vfs.OS{}, o: Options{Env: gittest.Env(append(w.env, "GIT_DIR="+w.in("c/.git"))...), Dir: w.dir, Err: io.Discard, Log: logging.Discard(), Now: time.Now}}
 	wants := []want{{oid.MustParse(w.src.B), "refs/heads/main"}}
 	w.unchanged("c/.git", func() {
 		if _, err := h.Fetch(context.Background(), wants, &options{}, func() error { return errGone }); !errors.Is(err, errGone) {
@@ -181,7 +180,7 @@ func TestFetchWithoutARepository(t *testing.T) {
 	w := newWorld(t, gittest.Options{})
 	in := open{strings.NewReader("fetch " + w.src.B + " refs/heads/main\n\n"), make(chan struct{})}
 	defer close(in.closed)
-	err := Run(context.Background(), Options{URL: w.src.Path, Env: gittest.Env(w.env...), Dir: w.dir, In: in, Out: io.Discard, Err: io.Discard, Log: zap.NewNop(), Now: time.Now})
+	err := Run(context.Background(), Options{URL: w.src.Path, Env: gittest.Env(w.env...), Dir: w.dir, In: in, Out: io.Discard, Err: io.Discard, Log: logging.Discard(), Now: time.Now})
 	if !errors.Is(err, errNoRepository) {
 		t.Error(err)
 	}

@@ -15,8 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"go.uber.org/zap"
-
+	"refaudit/internal/logging"
 	"refaudit/internal/remote"
 	"refaudit/internal/vfs"
 )
@@ -30,7 +29,7 @@ type Options struct {
 	In   io.Reader
 	Out  io.Writer
 	Err  io.Writer // for people
-	Log  *zap.Logger
+	Log  *logging.Logger
 	Now  func() time.Time
 	FS   vfs.FS // nil: the machine's
 }
@@ -50,7 +49,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer func() {
 		if err := h.dropKeeps(); err != nil {
-			o.Log.Warn("a .keep file is left", zap.Error(err))
+			o.Log.Warn("a .keep file is left", logging.Error(err))
 		}
 	}()
 	s := session{in: in, out: o.Out, backend: h}
@@ -83,7 +82,7 @@ func (h *helper) open(ctx context.Context) (*remote.Remote, error) {
 		return h.remote, nil
 	}
 	r, err := remote.Open(ctx, h.url, remote.Options{Env: h.o.Env, Dir: h.o.Dir, Name: h.name(), Stderr: h.o.Err,
-		Trace: func(args []string) { h.o.Log.Debug("run git", zap.Strings("args", args)) }})
+		Trace: func(args []string) { h.o.Log.Debug("run git", logging.Strings("args", args)) }})
 	if err != nil {
 		return nil, err
 	}

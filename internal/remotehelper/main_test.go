@@ -13,9 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-
 	"refaudit/internal/gittest"
+	"refaudit/internal/logging"
 )
 
 // TestMain is the remote helper where git calls the test program by that name.
@@ -31,7 +30,7 @@ func asHelper() int {
 	defer stop()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	dir, _ := os.Getwd()
-	err := Run(ctx, Options{Name: os.Args[1], URL: os.Args[2], Env: os.Environ(), Dir: dir, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Log: zap.NewNop(), Now: time.Now})
+	err := Run(ctx, Options{Name: os.Args[1], URL: os.Args[2], Env: os.Environ(), Dir: dir, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Log: logging.Discard(), Now: time.Now})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "fatal:", err)
 		return 128
