@@ -71,9 +71,25 @@ func (f Format) String() string {
 // New starts a hash of this format.
 func (f Format) New() hash.Hash {
 	if f == SHA256 {
-		return sha256.New()
+		return inPieces{sha256.New()}
 	}
-	return sha1.New()
+	return inPieces{sha1.New()}
+}
+
+// inPieces is a hash that takes what is written to it piece by piece. The code that does the hashing can't be
+// interrupted, and while it is at work on the whole of a large file, all other goroutines may have to stand still:
+// the garbage collector stops them, and then waits for this one.
+type inPieces struct{ hash.Hash }
+
+const pieceLen = 64 << 10
+
+func (h inPieces) Write(p []byte) (n int, err error) {
+	for len(p)-n > pieceLen {
+		h.Hash.Write(p[n : n+pieceLen]) // which never fails
+		n += pieceLen
+	}
+	h.Hash.Write(p[n:])
+	return len(p), nil
 }
 
 // Object computes the id of an object from its type name and content.

@@ -1,7 +1,11 @@
 package oid
 
 import (
+	"bytes"
+	"crypto/sha1"
+	"crypto/sha256"
 	"encoding/json"
+	"hash"
 	"strings"
 	"testing"
 )
@@ -65,6 +69,37 @@ func TestHexDistance(t *testing.T) {
 	} {
 		if got := a.HexDistance(MustParse(text)); got != want {
 			t.Errorf("%s: %d, want %d", text, got, want)
+		}
+	}
+}
+
+// lengths is a hash that notes how long each piece is.
+type lengths struct {
+	hash.Hash
+	most, sum int
+}
+
+func (l *lengths) Write(p []byte) (int, error) {
+	l.most, l.sum = max(l.most, len(p)), l.sum+len(p)
+	return l.Hash.Write(p)
+}
+
+func TestLongTextsAreHashedPieceByPiece(t *testing.T) {
+	for _, n := range []int{0, 1, pieceLen - 1, pieceLen, pieceLen + 1, 3*pieceLen + 7} {
+		text := make([]byte, n)
+		for i := range text {
+			text[i] = byte(i * 31 >> 3)
+		}
+		l := &lengths{Hash: sha1.New()}
+		if wrote, err := (inPieces{l}).Write(text); wrote != n || err != nil || l.sum != n || l.most > pieceLen {
+			t.Errorf("%d bytes: wrote %d (%v), hashed %d, at most %d at once", n, wrote, err, l.sum, l.most)
+		}
+		one, other := SHA1.New(), SHA256.New()
+		one.Write(text)
+		other.Write(text)
+		want, want256 := sha1.Sum(text), sha256.Sum256(text)
+		if !bytes.Equal(one.Sum(nil), want[:]) || !bytes.Equal(other.Sum(nil), want256[:]) {
+			t.Errorf("%d bytes: another hash than of the whole", n)
 		}
 	}
 }
