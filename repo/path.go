@@ -4,10 +4,10 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strings"
 
+	"refaudit/internal/account"
 	"refaudit/internal/vfs"
 )
 
@@ -62,11 +62,11 @@ func expandPath(path string, env Env, realHome bool) (expanded string, ok bool) 
 		name, rest = name[:i], name[i:]
 	}
 	if name != "" {
-		u, err := user.Lookup(name)
+		u, err := account.ByName(name)
 		if err != nil {
 			return "", false
 		}
-		return u.HomeDir + rest, true
+		return u.Home + rest, true
 	}
 	home, set := env("HOME")
 	if !set {

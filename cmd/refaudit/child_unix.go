@@ -9,13 +9,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/user"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"refaudit/internal/account"
 	"refaudit/internal/vfs"
 )
 
@@ -72,18 +71,12 @@ func startAs(ctx context.Context, e env, who vfs.Ident, fn func(io.ReadWriter) e
 // credentials are the ids of a user with all groups, as at a login.
 func credentials(who vfs.Ident) *syscall.Credential {
 	c := &syscall.Credential{Uid: who.UID, Gid: who.GID, Groups: []uint32{who.GID}}
-	u, err := user.LookupId(strconv.FormatUint(uint64(who.UID), 10))
+	u, err := account.ByID(who.UID)
 	if err != nil {
 		return c // a user that only the disk knows
 	}
-	ids, err := u.GroupIds()
-	if err != nil {
-		return c
-	}
-	for _, id := range ids {
-		if n, err := strconv.ParseUint(id, 10, 32); err == nil {
-			c.Groups = append(c.Groups, uint32(n))
-		}
+	if groups, err := u.Groups(); err == nil {
+		c.Groups = append(c.Groups, groups...)
 	}
 	return c
 }
@@ -99,8 +92,8 @@ func envOf(who vfs.Ident) []string {
 			env = append(env, kv)
 		}
 	}
-	if u, err := user.LookupId(strconv.FormatUint(uint64(who.UID), 10)); err == nil {
-		env = append(env, "HOME="+u.HomeDir, "USER="+u.Username, "LOGNAME="+u.Username)
+	if u, err := account.ByID(who.UID); err == nil {
+		env = append(env, "HOME="+u.Home, "USER="+u.Name, "LOGNAME="+u.Name)
 	}
 	return env
 }

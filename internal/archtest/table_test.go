@@ -21,6 +21,7 @@ var arrows = []arrow{
 	{"internal/delta", "", "deltas between objects, nothing else"},
 	{"internal/wildmatch", "", "git's patterns, nothing else"},
 	{"internal/logging", "", "lines for operators, nothing else"},
+	{"internal/account", "", "users of the machine, nothing else"},
 	{"internal/refname", "internal/wildmatch", "git's rules for names, and patterns of them"},
 
 	// files
@@ -46,7 +47,7 @@ var arrows = []arrow{
 	// a repository
 	{"alternates", "finding oid internal/vfs", "the info/alternates chain"},
 	{"odb", "finding oid alternates internal/binread internal/delta internal/inflate internal/vfs", "objects, through packs, loose files and alternates"},
-	{"repo", "finding oid internal/gitconfig internal/refname internal/vfs internal/wildmatch", "git dir, worktrees, config"},
+	{"repo", "finding oid internal/account internal/gitconfig internal/refname internal/vfs internal/wildmatch", "git dir, worktrees, config"},
 	{"internal/refstore", "finding oid peel odb alternates packed loose reftable repo internal/refname internal/vfs", "the refs of a repository, whatever its format"},
 
 	// what is done with it
@@ -60,7 +61,7 @@ var arrows = []arrow{
 	{"internal/hook", "finding oid peel odb repo scan internal/gitconfig internal/refname internal/tagtext internal/vfs", "pre-receive"},
 	{"internal/remote", "finding oid odb scan internal/gitconfig internal/refname internal/vfs", "one server's repository, over git's own transport; judged by scan in a scratch repository"},
 	{"internal/remotehelper", "finding oid odb scan repo internal/remote internal/lockfile internal/logging internal/vfs", "git-remote-refaudit; the file shallow changes under git's lock"},
-	{"cmd/refaudit", "finding oid scan repair alternates/usage reports repo packed reftable internal/fleet internal/state internal/refname internal/hook internal/remote internal/remotehelper internal/gitconfig internal/logging internal/vfs internal/wildmatch", "the command line; dump prints what the codecs read"},
+	{"cmd/refaudit", "finding oid scan repair alternates/usage reports repo packed reftable internal/fleet internal/state internal/refname internal/hook internal/remote internal/remotehelper internal/account internal/gitconfig internal/logging internal/vfs internal/wildmatch", "the command line; dump prints what the codecs read"},
 
 	// for tests
 	{"internal/gittest", "finding oid", "says which findings a scan has to give"},
@@ -88,7 +89,8 @@ var uses = []use{
 	{"github.com/go-git/go-git/v5/plumbing/object", "", "peel odb", "DecodeTag as a second opinion"},
 	{"github.com/go-git/...", "", "*", "fixtures in tests; never an object or a ref of a user's repository"},
 
-	{"os/exec", "alternates/usage internal/remote internal/gittest cmd/refaudit repair", "*", "core.alternateRefsCommand, the helper's inner git, a child with another owner's id"},
+	{"os/exec", "alternates/usage internal/account internal/remote internal/gittest cmd/refaudit repair", "*", "core.alternateRefsCommand, users that are not in the machine's own database, the helper's inner git, a child with another owner's id"},
+	{"os/user", "internal/account", "internal/account", "where it does without the C library"},
 	{"syscall", "repo internal/vfs internal/lockfile internal/gittest internal/remote cmd/refaudit repair", "*", "signals and process groups; access(2) and devices in the discovery of a repository"},
 	{"unsafe", "internal/vfs", "", "a mapping on Windows"},
 	{"C", "", "", "the program is pure Go"},
@@ -96,7 +98,7 @@ var uses = []use{
 	{"net/...", "internal/gittest", "*", "git talks to servers, we do not; a web server for tests"},
 	{"log", "", "", "internal/logging does this"},
 	{"log/slog", "", "", "internal/logging does this"},
-	{"os", "alternates alternates/usage odb internal/refstore repo scan repair internal/vfs internal/lockfile internal/journal internal/crashfs internal/gitconfig internal/fleet internal/hook internal/remote internal/remotehelper internal/gittest internal/archtest cmd/refaudit", "*", "codecs and rules open no files"},
+	{"os", "alternates alternates/usage odb internal/account internal/refstore repo scan repair internal/vfs internal/lockfile internal/journal internal/crashfs internal/gitconfig internal/fleet internal/hook internal/remote internal/remotehelper internal/gittest internal/archtest cmd/refaudit", "*", "codecs and rules open no files"},
 }
 
 // writers are the functions of os that change a file system, or open a file such that one can.
