@@ -1,6 +1,9 @@
 package finding
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // The ids, grouped as docs/msg-ids.md lists them.
 const (
@@ -221,27 +224,35 @@ var Catalog = []Entry{
 	{ID: ExtraHeaderEntry, Default: Ignore, Summary: "a header line that git does not know", Git: true},
 }
 
-var byID, byLower = func() (map[ID]*Entry, map[string]ID) {
-	exact, lower := map[ID]*Entry{}, map[string]ID{}
+// names finds entries by id, and by id in lower case. Most runs find nothing, and need neither.
+var names = sync.OnceValues(func() (byID map[ID]*Entry, byLower map[string]*Entry) {
+	byID, byLower = make(map[ID]*Entry, len(Catalog)), make(map[string]*Entry, len(Catalog))
 	for i := range Catalog {
-		exact[Catalog[i].ID] = &Catalog[i]
-		lower[strings.ToLower(string(Catalog[i].ID))] = Catalog[i].ID
+		e := &Catalog[i]
+		byID[e.ID] = e
+		byLower[strings.ToLower(string(e.ID))] = e
 	}
-	return exact, lower
-}()
+	return byID, byLower
+})
 
 // Lookup finds the entry of an id; nil for an unknown one.
-func Lookup(id ID) *Entry { return byID[id] }
+func Lookup(id ID) *Entry {
+	byID, _ := names()
+	return byID[id]
+}
 
 // ParseID reads an id in any case, as the keys of git config come.
 func ParseID(word string) (ID, bool) {
-	id, ok := byLower[strings.ToLower(word)]
-	return id, ok
+	_, byLower := names()
+	if e := byLower[strings.ToLower(word)]; e != nil {
+		return e.ID, true
+	}
+	return "", false
 }
 
 // Default is the severity of an id where nothing is configured.
 func Default(id ID) Severity {
-	if e := byID[id]; e != nil {
+	if e := Lookup(id); e != nil {
 		return e.Default
 	}
 	return Error

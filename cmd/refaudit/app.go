@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 )
@@ -29,7 +30,7 @@ func run(ctx context.Context, e env, args []string) int {
 	if isRemoteHelper(args[0]) {
 		return runRemoteHelper(ctx, e, args)
 	}
-	app := newApp(e)
+	app := newApp(e, onlyCommand(args))
 	err := app.RunContext(ctx, permute(args, app.Commands, app.Flags))
 	if cause := context.Cause(ctx); cause != nil && err != nil {
 		var code *codeError
@@ -40,7 +41,42 @@ func run(ctx context.Context, e env, args []string) int {
 	return exitCode(err, e.stderr)
 }
 
-func newApp(e env) *cli.App {
+// commands make the commands, in the order of the help.
+var commands = []struct {
+	name string
+	make func(env) *cli.Command
+}{
+	{"scan", scanCommand},
+	{"fix", fixCommand},
+	{"undo", undoCommand},
+	{"child", childCommand},
+	{"size", sizeCommand},
+	{"dump", dumpCommand},
+	{"hook", hookCommand},
+	{"explain", explainCommand},
+	{"guard", guardCommand},
+	{"fingerprint", fingerprintCommand},
+	{"nagios", nagiosCommand},
+	{"config", configCommand},
+	{"completion", completionCommand},
+	{"version", versionCommand},
+}
+
+// onlyCommand is the command that the arguments begin with, if it does without the others: a run need not make
+// the flags of all. "" where the help or a completion tells of them.
+func onlyCommand(args []string) string {
+	if len(args) > 1 && args[1] != "completion" {
+		for _, c := range commands {
+			if c.name == args[1] {
+				return c.name
+			}
+		}
+	}
+	return ""
+}
+
+// newApp makes the program with one command; "" for all.
+func newApp(e env, only string) *cli.App {
 	usage := func(c *cli.Context, err error, _ bool) error {
 		if strings.Contains(err.Error(), "parse error") {
 			err = fmt.Errorf("%w: a time takes a unit, such as 90s, 10m or 24h, and a number none", err)
@@ -54,28 +90,13 @@ func newApp(e env) *cli.App {
 		Writer:                 e.stdout,
 		ErrWriter:              e.stderr,
 		HideVersion:            true,
+		Compiled:               time.Unix(1, 0), // not shown anywhere; the library would ask the disk
 		UseShortOptionHandling: false,
 		ExitErrHandler:         func(*cli.Context, error) {}, // exit.go alone ends the program
 		OnUsageError:           usage,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "version", Usage: "print the version, with --json what it was built from too"},
 			&cli.BoolFlag{Name: "json", Hidden: true, Usage: "with --version: as JSON"},
-		},
-		Commands: []*cli.Command{
-			scanCommand(e),
-			fixCommand(e),
-			undoCommand(e),
-			childCommand(e),
-			sizeCommand(e),
-			dumpCommand(e),
-			hookCommand(e),
-			explainCommand(e),
-			guardCommand(e),
-			fingerprintCommand(e),
-			nagiosCommand(e),
-			configCommand(e),
-			completionCommand(e),
-			versionCommand(e),
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
@@ -87,6 +108,12 @@ func newApp(e env) *cli.App {
 			return cli.ShowAppHelp(c)
 		},
 	}
+	for _, c := range commands {
+		if only == "" || only == c.name {
+			app.Commands = append(app.Commands, c.make(e))
+		}
+	}
+	app.Flags = known(app.Flags)
 	for _, c := range app.Commands {
 		prepare(c, usage)
 	}
@@ -106,6 +133,7 @@ func prepare(c *cli.Command, usage cli.OnUsageErrorFunc) {
 	c.OnUsageError = usage
 	c.HideHelpCommand = true
 	c.Before = noEmptyValue
+	c.Flags = known(c.Flags)
 	for _, s := range c.Subcommands {
 		prepare(s, usage)
 	}
@@ -115,12 +143,16 @@ func prepare(c *cli.Command, usage cli.OnUsageErrorFunc) {
 // was not given would do something else than was meant.
 func noEmptyValue(c *cli.Context) error {
 	for _, f := range c.Command.Flags {
-		name := f.Names()[0]
+		flag, ours := f.(*knownFlag)
+		if !ours { // --help
+			continue
+		}
+		name := flag.names[0]
 		if !c.IsSet(name) {
 			continue
 		}
 		values := []string{"-"}
-		switch f.(type) {
+		switch flag.libraryFlag.(type) {
 		case *cli.StringFlag:
 			values = []string{c.String(name)}
 		case *cli.StringSliceFlag:
@@ -131,4 +163,30 @@ func noEmptyValue(c *cli.Context) error {
 		}
 	}
 	return nil
+}
+
+// libraryFlag is what the library's flags can do.
+type libraryFlag interface {
+	cli.DocGenerationFlag
+	cli.CategorizableFlag
+	cli.RequiredFlag
+	cli.ActionableFlag
+}
+
+// A knownFlag knows its names. The library's flags find theirs with a regular expression, and each is asked
+// for them as often as there are flags.
+type knownFlag struct {
+	libraryFlag
+	names []string
+}
+
+// Names implements cli.Flag.
+func (f *knownFlag) Names() []string { return f.names }
+
+func known(flags []cli.Flag) []cli.Flag {
+	out := make([]cli.Flag, len(flags))
+	for i, f := range flags {
+		out[i] = &knownFlag{f.(libraryFlag), slices.Clip(f.Names())}
+	}
+	return out
 }

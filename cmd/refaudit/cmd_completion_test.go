@@ -95,7 +95,7 @@ func TestOtherShellsTakeTheirScripts(t *testing.T) {
 
 // Values are offered for flags that are there, and each of them is taken.
 func TestValuesOfFlags(t *testing.T) {
-	app := newApp(env{getenv: func(string) (string, bool) { return "", false }})
+	app := newApp(env{getenv: func(string) (string, bool) { return "", false }}, "")
 	seen := map[string]bool{}
 	for _, c := range completions(app) {
 		for _, f := range c.flags {
@@ -119,6 +119,29 @@ func TestValuesOfFlags(t *testing.T) {
 					t.Errorf("scan --%s=%s: exit %d: %s", name, v, r.code, r.err)
 				}
 			}
+		}
+	}
+}
+
+// A run makes the one command that it needs, and that is the same one.
+func TestOneCommandAlone(t *testing.T) {
+	e := env{getenv: func(string) (string, bool) { return "", false }}
+	all := newApp(e, "")
+	for i, c := range commands {
+		if all.Commands[i].Name != c.name {
+			t.Errorf("the command in place of %s is %s", c.name, all.Commands[i].Name)
+		}
+		if got := onlyCommand([]string{"refaudit", c.name, "x"}); got != c.name && c.name != "completion" {
+			t.Errorf("%s: %q", c.name, got)
+		}
+		one := newApp(e, c.name)
+		if len(one.Commands) != 1 || one.Commands[0].Name != c.name {
+			t.Errorf("%s alone: %d commands", c.name, len(one.Commands))
+		}
+	}
+	for _, args := range [][]string{{"refaudit"}, {"refaudit", "help"}, {"refaudit", "--help"}, {"refaudit", "siz"}, {"refaudit", "completion", "bash"}} {
+		if got := onlyCommand(args); got != "" {
+			t.Errorf("%q: %q alone", args, got)
 		}
 	}
 }

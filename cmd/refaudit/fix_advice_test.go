@@ -66,7 +66,7 @@ func flagsOf(c *cli.Command) map[string]bool {
 
 // Every command that a message gives exists, and has the flags that it gives.
 func TestAdviceCanBeFollowed(t *testing.T) {
-	app := newApp(env{})
+	app := newApp(env{}, "")
 	seen := 0
 	check := func(file, text string) {
 		for _, m := range advice.FindAllStringSubmatch(text, -1) {
@@ -100,7 +100,7 @@ var fixOnly = map[string]bool{"brake.go": true, "session.go": true, "sessionrun.
 
 // What undo may say too names the command whose flags it speaks of: undo has hardly any of fix's.
 func TestUndoSpeaksOfNoFlagsThatItLacks(t *testing.T) {
-	app := newApp(env{})
+	app := newApp(env{}, "")
 	fix, undo := flagsOf(commandNamed(app.Commands, "fix")), flagsOf(commandNamed(app.Commands, "undo"))
 	for _, dir := range []string{"../../repair", "../../internal/lockfile", "../../internal/journal"} {
 		literals(t, dir, func(file, text string) {

@@ -286,7 +286,7 @@ The inner url is https, ssh, file or a local path.`)
 }
 
 func manPages() map[string]string {
-	app := newApp(env{getenv: func(string) (string, bool) { return "", false }})
+	app := newApp(env{getenv: func(string) (string, bool) { return "", false }}, "")
 	names := []string{"git-remote-refaudit", "refaudit"}
 	for _, c := range app.Commands {
 		if !c.Hidden && c.Name != "help" {
