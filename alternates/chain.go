@@ -170,7 +170,7 @@ func realPath(path string) (string, error) {
 		}
 		path = wd + string(os.PathSeparator) + path
 	}
-	return filepath.EvalSymlinks(path)
+	return vfs.RealPath(path)
 }
 
 // seen is the store that is this folder, under whatever name; -1 if none is.

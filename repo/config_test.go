@@ -240,3 +240,68 @@ func BenchmarkOpen(b *testing.B) {
 		}
 	}
 }
+
+// All repositories of a run go by the user's configuration as it was; the next run sees what has changed.
+func TestUserFilesAreReadOnce(t *testing.T) {
+	h, _ := configured(t, "x = own\n")
+	h.write(".gitconfig", "[core]\n\ty = before\n[include]\n\tpath = more\n")
+	h.write("more", "[core]\n\tz = before\n")
+	look := func(o Options, want string) {
+		t.Helper()
+		r, err := Open("r.git", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		user, err := UserConfig(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, key := range []string{"core.x", "core.y", "core.z", "core.s"} {
+			v, _ := r.Config.Get(key)
+			got += v.Text + " "
+			if u, _ := user.Get(key); key != "core.x" && u.Text != v.Text {
+				t.Errorf("%s: %q for the user, %q in the repository", key, u.Text, v.Text)
+			}
+		}
+		if got = strings.TrimSpace(got); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+	shared := h.options()
+	shared.UserFiles = &UserFiles{}
+	look(shared, "own before before")
+	h.write(".gitconfig", "[core]\n\ty = after\n[include]\n\tpath = more\n")
+	h.write("more", "[core]\n\tz = after\n")
+	h.write("system", "[core]\n\ts = new\n")
+	h.write("r.git/config", "[core]\n\trepositoryformatversion = 0\n\tx = own after\n")
+	look(shared, "own after before before")
+	look(h.options(), "own after after after new")
+	next := h.options()
+	next.UserFiles = &UserFiles{}
+	look(next, "own after after after new")
+}
+
+// What could not be read is no file that is missing, for nobody.
+func TestUserFilesRememberNoFailure(t *testing.T) {
+	h, _ := configured(t, "")
+	if err := os.Mkdir(h.path("system"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	o := h.options()
+	o.UserFiles = &UserFiles{}
+	if _, err := Open("r.git", o); err == nil {
+		t.Error("a folder was read as a configuration file")
+	}
+	if err := os.Remove(h.path("system")); err != nil {
+		t.Fatal(err)
+	}
+	h.write("system", "[core]\n\ts = there\n")
+	r, err := Open("r.git", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, _ := r.Config.Get("core.s"); v.Text != "there" {
+		t.Errorf("%+v", v)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"sync"
 
 	"refaudit/internal/gitconfig"
 	"refaudit/internal/vfs"
@@ -37,6 +38,7 @@ type configReader struct {
 	gitDir, namedGitDir, workTree string
 	git, common                   *vfs.Dir
 	worktreeConfig                bool                         // config.worktree is read too
+	texts                         configTexts                  // of its files
 	branch                        func() (string, bool, error) // short name of the branch that HEAD is on
 
 	files, bytes int
@@ -118,7 +120,7 @@ func (r *configReader) userFile(path string, scope Scope, mayBeDenied bool) erro
 		return nil
 	}
 	path = r.o.abs(path)
-	data, err := readAnyFile(path)
+	data, err := r.o.UserFiles.read(path)
 	switch {
 	case vfs.Missing(err), mayBeDenied && errors.Is(err, fs.ErrPermission):
 		return nil
@@ -126,6 +128,34 @@ func (r *configReader) userFile(path string, scope Scope, mayBeDenied bool) erro
 		return err
 	}
 	return r.parse(source{path: path, scope: scope}, data)
+}
+
+// UserFiles remember the configuration files of the system and of the user, and what these include, as they were
+// when they were first read: for a command that looks once at many repositories, all of which then go by the same.
+// Whoever goes on to look must take new ones each time, or would be blind to changes. It is safe for concurrent use.
+type UserFiles struct {
+	mu    sync.Mutex
+	texts map[string]configText // by path; the only error is that there is no such file
+}
+
+// read reads a file, if that was not done yet. Of nil it always does.
+func (u *UserFiles) read(path string) ([]byte, error) {
+	if u == nil {
+		return readAnyFile(path)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if text, known := u.texts[path]; known {
+		return text.data, text.err
+	}
+	data, err := readAnyFile(path)
+	if err == nil || vfs.Missing(err) {
+		if u.texts == nil {
+			u.texts = map[string]configText{}
+		}
+		u.texts[path] = configText{data, err}
+	}
+	return data, err
 }
 
 // readAnyFile reads a file whole. Folders aren't files, though they can be opened.
@@ -145,8 +175,28 @@ func readAnyFile(path string) ([]byte, error) {
 	return data, nil
 }
 
+// configTexts are the repository's own configuration files, by path. While a repository is opened they are read
+// for its format, then for its settings: both are to be of one text.
+type configTexts map[string]configText
+
+// configText is what the reading of a file gave.
+type configText struct {
+	data []byte
+	err  error
+}
+
+func (t configTexts) read(dir *vfs.Dir, name string) ([]byte, error) {
+	path := dir.Path(name)
+	text, known := t[path]
+	if !known {
+		text.data, text.err = dir.ReadFile(name, maxConfigBytes)
+		t[path] = text
+	}
+	return text.data, text.err
+}
+
 func (r *configReader) repositoryFile(dir *vfs.Dir, name string, scope Scope) error {
-	data, err := dir.ReadFile(name, maxConfigBytes)
+	data, err := r.texts.read(dir, name)
 	if vfs.Missing(err) {
 		return nil
 	}

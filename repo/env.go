@@ -46,6 +46,9 @@ type Options struct {
 	// file has an includeIf "onbranch:", before the rest of the configuration is known.
 	// Without it such an include is refused, and Config.Refused says so.
 	Head func(*Repo) (string, error)
+	// UserFiles are shared by all repositories that are to be seen with one reading of the configuration
+	// that is not their own; nil: each reads it for itself.
+	UserFiles *UserFiles
 }
 
 func (o *Options) complete() error {

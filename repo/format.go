@@ -49,9 +49,9 @@ func freshFormat() format {
 
 // readFormat reads the common dir's config, and no other file, as git does: an include can't
 // change the format. linked tells that the git dir has another common dir.
-func readFormat(git, common *vfs.Dir, linked bool) (format, error) {
+func readFormat(git, common *vfs.Dir, linked bool, texts configTexts) (format, error) {
 	f := freshFormat()
-	if err := f.read(common, "config", f.setting); err != nil {
+	if err := f.read(common, "config", texts, f.setting); err != nil {
 		return f, err
 	}
 	if f.version == noVersion {
@@ -63,7 +63,7 @@ func readFormat(git, common *vfs.Dir, linked bool) (format, error) {
 		return f, err
 	}
 	if f.worktreeConfig {
-		return f, f.read(git, "config.worktree", f.worktreeSetting)
+		return f, f.read(git, "config.worktree", texts, f.worktreeSetting)
 	}
 	if linked {
 		f.bare, f.workTree = nil, "" // the main worktree's, not this one's
@@ -71,8 +71,8 @@ func readFormat(git, common *vfs.Dir, linked bool) (format, error) {
 	return f, nil
 }
 
-func (f *format) read(dir *vfs.Dir, name string, setting func(Value) error) error {
-	data, err := dir.ReadFile(name, maxConfigBytes)
+func (f *format) read(dir *vfs.Dir, name string, texts configTexts, setting func(Value) error) error {
+	data, err := texts.read(dir, name)
 	if vfs.Missing(err) {
 		return nil
 	}

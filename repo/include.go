@@ -72,7 +72,7 @@ func (r *configReader) include(v Value, src source) error {
 		}
 		path = besides(src.path) + path
 	}
-	data, err := readIncluded(path, src.within)
+	data, err := r.readIncluded(path, src)
 	switch {
 	case vfs.Missing(err):
 		return nil
@@ -99,15 +99,18 @@ func besides(file string) string {
 	return file[:end]
 }
 
-func readIncluded(path string, within *vfs.Dir) ([]byte, error) {
-	if within != nil {
-		return within.ReadPath(path, maxConfigBytes)
+func (r *configReader) readIncluded(path string, src source) ([]byte, error) {
+	if src.within != nil {
+		return src.within.ReadPath(path, maxConfigBytes)
 	}
 	if path == os.DevNull {
 		return nil, nil
 	}
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() && !st.IsDir() {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: vfs.ErrNotRegular} // a FIFO would never end
+	}
+	if src.scope == ScopeSystem || src.scope == ScopeGlobal {
+		return r.o.UserFiles.read(path)
 	}
 	return readAnyFile(path)
 }

@@ -31,7 +31,7 @@ func realPath(path string) (string, error) {
 	if path == "" {
 		return "", &fs.PathError{Op: "find", Path: path, Err: fs.ErrNotExist}
 	}
-	real, err := filepath.EvalSymlinks(path)
+	real, err := vfs.RealPath(path)
 	if err == nil {
 		return filepath.Abs(real)
 	}

@@ -32,27 +32,25 @@ func parseRefStorage(text string) (backend, payload string, hasPayload bool, err
 }
 
 // locateRefs finds the refs of the repository, as git does: GIT_COMMON_DIR has no say in it, and
-// a relative payload starts at the common dir.
-func (r *Repo) locateRefs(f format) error {
+// a relative payload starts at the common dir, which is given as if that were not set.
+func (r *Repo) locateRefs(f format, common string) (err error) {
 	backend, payload, hasPayload := f.refs, f.refsPayload, f.refsHavePayload
 	r.Refs = RefStorage{}
 	if text, set := r.o.Env("GIT_REFERENCE_BACKEND"); set {
-		var err error
 		if backend, payload, hasPayload, err = parseRefStorage(text); err != nil {
 			return fmt.Errorf("GIT_REFERENCE_BACKEND: %w", err)
 		}
 		r.Refs.FromEnv = true
 	}
-	common, linked, err := commonDirOf(r.GitDir)
-	if err != nil {
-		return err
-	}
-	r.linkedRefs = linked
 	r.Refs.Backend, r.Refs.Payload, r.Refs.Dir = backend, hasPayload, common
 	if hasPayload {
 		if err := r.payload(joinPath(common, payload)); err != nil {
 			return err
 		}
+	}
+	if r.Refs.Dir == r.CommonDir {
+		r.Refs.Root = r.Common
+		return nil
 	}
 	if r.Refs.Root, err = vfs.Open(r.Refs.Dir); err != nil {
 		return fmt.Errorf("ref storage: %w", err)
@@ -63,7 +61,7 @@ func (r *Repo) locateRefs(f format) error {
 // payload takes the folder that a payload names. There must be a store in it: git sees
 // no refs in one that is missing or empty, and exits with 0.
 func (r *Repo) payload(path string) error {
-	real, err := filepath.EvalSymlinks(path)
+	real, err := vfs.RealPath(path)
 	if err != nil {
 		return fmt.Errorf("ref storage: %w", err)
 	}

@@ -215,31 +215,42 @@ func (o *Options) open(path string, f found) (*Repo, error) {
 }
 
 func (r *Repo) read() (err error) {
-	if r.CommonDir, err = r.o.commonDir(r.GitDir); err != nil {
+	common, linkedRefs, err := commonDirOf(r.GitDir)
+	if err != nil {
 		return err
+	}
+	r.CommonDir, r.linkedRefs = common, linkedRefs
+	if dir, set := r.o.Env("GIT_COMMON_DIR"); set {
+		if r.CommonDir, err = realPath(r.o.abs(dir)); err != nil {
+			return err
+		}
 	}
 	if r.Git, err = vfs.Open(r.GitDir); err != nil {
 		return err
 	}
-	if r.Common, err = vfs.Open(r.CommonDir); err != nil {
-		return err
+	r.Common = r.Git
+	linked := r.CommonDir != r.GitDir
+	if linked {
+		if r.Common, err = vfs.Open(r.CommonDir); err != nil {
+			return err
+		}
 	}
 	r.ObjectDir = joinPath(r.CommonDir, "objects")
 	if dir, set := r.o.Env("GIT_OBJECT_DIRECTORY"); set {
 		r.ObjectDir = r.o.abs(dir)
 	}
-	linked := r.CommonDir != r.GitDir
-	f, err := readFormat(r.Git, r.Common, linked)
+	texts := configTexts{}
+	f, err := readFormat(r.Git, r.Common, linked, texts)
 	if err != nil {
 		return err
 	}
 	r.Format, r.CompatFormat = f.objects, f.compat
 	r.PartialClone, r.PreciousObjects, r.RelativeWorktrees = f.partialClone, f.preciousObjects, f.relativeWorktrees
-	if err := r.locateRefs(f); err != nil {
+	if err := r.locateRefs(f, common); err != nil {
 		return err
 	}
 	r.locateWorkTree(f)
-	return r.readConfig(f)
+	return r.readConfig(f, texts)
 }
 
 // locateWorkTree finds the working tree. GIT_WORK_TREE names that of the repository that we stand in
@@ -271,10 +282,10 @@ func (r *Repo) locateWorkTree(f format) {
 	r.WorkTree = tree
 }
 
-func (r *Repo) readConfig(f format) (err error) {
+func (r *Repo) readConfig(f format, texts configTexts) (err error) {
 	reader := configReader{
 		o: r.o, gitDir: r.GitDir, namedGitDir: r.found.named, workTree: r.WorkTree,
-		git: r.Git, common: r.Common, worktreeConfig: f.worktreeConfig, branch: r.branch,
+		git: r.Git, common: r.Common, worktreeConfig: f.worktreeConfig, texts: texts, branch: r.branch,
 	}
 	r.Config, err = reader.read()
 	return err

@@ -29,21 +29,23 @@ const (
 	ByFolder            // not at all: it is looked for from a folder upwards, and must be safe to enter
 )
 
-// Open opens the repository at path.
-func Open(path string, how How, o repo.Options) (*Target, error) {
+// OpenRepository opens the repository at path for whoever needs no more of it.
+func OpenRepository(path string, how How, o repo.Options) (*repo.Repo, error) {
 	if o.Head == nil {
 		o.Head = refstore.Head
 	}
-	var r *repo.Repo
-	var err error
 	switch how {
 	case ByGitDir:
-		r, err = repo.OpenGitDir(path, o)
+		return repo.OpenGitDir(path, o)
 	case ByFolder:
-		r, err = repo.Discover(path, o)
-	default:
-		r, err = repo.Open(path, o)
+		return repo.Discover(path, o)
 	}
+	return repo.Open(path, o)
+}
+
+// Open opens the repository at path, and finds its refs.
+func Open(path string, how How, o repo.Options) (*Target, error) {
+	r, err := OpenRepository(path, how, o)
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,7 @@ func unreadable(objects, format string, args ...any) *finding.Finding {
 // read counts the refs of the repository at dir, and gives those that the prefixes match; why they
 // can't be read is a sentence.
 func (p *poolRefs) read(ctx context.Context, dir string, format oid.Format, o repo.Options) (r *repo.Repo, all int, kept []oid.ID, why string, err error) {
-	r, err = repo.OpenGitDir(dir, repo.Options{Env: withoutRepository(o.Env), Cwd: o.Cwd, Head: o.Head})
+	r, err = repo.OpenGitDir(dir, repo.Options{Env: withoutRepository(o.Env), Cwd: o.Cwd, Head: o.Head, UserFiles: o.UserFiles})
 	if err != nil {
 		return nil, 0, nil, fmt.Sprintf("its repository can't be read: %v", err), nil
 	}

@@ -32,11 +32,11 @@ type ownTips struct {
 // readTips reads the refs of a repository and the HEADs of its worktrees.
 func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
 	t := &ownTips{dead: map[string]string{}}
-	trees, err := r.Worktrees()
+	stores, err := refstore.Open(r)
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range trees {
+	for _, w := range stores.Worktrees() {
 		if !w.Main() && w.Prunable != "" && !w.Locked {
 			t.dead["worktrees/"+w.ID+"/"] = w.Prunable
 		}
@@ -47,10 +47,6 @@ func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
 	}
 	leftOut := map[string]bool{}
 	base := r.ReplaceBase()
-	stores, err := refstore.Open(r)
-	if err != nil {
-		return nil, err
-	}
 	var found []finding.Finding
 	sum, err := stores.Visit(ctx, refstore.Options{}, func(f finding.Finding) error { found = append(found, f); return nil },
 		func(ref *refstore.Ref) error {

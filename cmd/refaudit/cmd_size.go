@@ -77,7 +77,7 @@ func runSize(ctx context.Context, e env, o sizeOptions) error {
 	}
 	s := &sizing{env: e, report: report, tally: newTally(e.now()), failOn: least, strict: o.strict, session: usage.NewSession(0),
 		options: usage.Options{Method: method, By: by, Exclude: o.exclude.Value(), ExcludeAlternates: o.excludeAlternates,
-			IgnoreDeadWorktrees: o.ignoreDead, Verify: o.verify, Repo: repo.Options{Env: e.getenv, Cwd: e.dir}}}
+			IgnoreDeadWorktrees: o.ignoreDead, Verify: o.verify, Repo: repo.Options{Env: e.getenv, Cwd: e.dir, UserFiles: &repo.UserFiles{}}}}
 	if err := report.Start(&reports.Start{Command: "size", Version: versionString(), Time: e.now()}); err != nil {
 		return err
 	}
@@ -119,15 +119,15 @@ func (s *sizing) one(ctx context.Context, one target) *sized {
 }
 
 func (s *sizing) measure(ctx context.Context, one target, r *sized) error {
-	t, err := scan.Open(one.path, one.how, s.options.Repo)
+	at, err := scan.OpenRepository(one.path, one.how, s.options.Repo)
 	if err != nil {
 		return err
 	}
-	policy, err := scan.NewPolicy(t.Repo, s.strict, s.env.now())
+	policy, err := scan.NewPolicy(at, s.strict, s.env.now())
 	if err != nil {
 		return err
 	}
-	if r.usage, err = s.session.Measure(ctx, t.Repo, s.options); err != nil {
+	if r.usage, err = s.session.Measure(ctx, at, s.options); err != nil {
 		return err
 	}
 	r.notices = append(policy.Notices, r.usage.Notices...)

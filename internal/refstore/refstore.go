@@ -67,8 +67,9 @@ type Options struct {
 
 // Stores are the ref stores of a repository: the main one, and those of its linked worktrees.
 type Stores struct {
-	repo *repo.Repo
-	all  []*place
+	repo  *repo.Repo
+	trees []repo.Worktree
+	all   []*place
 }
 
 // place is where one store lies.
@@ -89,12 +90,12 @@ func Open(r *repo.Repo) (*Stores, error) {
 		main.base = r.Refs.Dir
 	}
 	s.all = append(s.all, main)
-	trees, err := r.Worktrees()
-	if err != nil {
+	var err error
+	if s.trees, err = r.Worktrees(); err != nil {
 		return nil, fmt.Errorf("list the worktrees: %w", err)
 	}
-	for i := range trees {
-		w := &trees[i]
+	for i := range s.trees {
+		w := &s.trees[i]
 		if w.Main() {
 			continue
 		}
@@ -106,6 +107,9 @@ func Open(r *repo.Repo) (*Stores, error) {
 	}
 	return s, nil
 }
+
+// Worktrees are those of the repository, as they were when the stores were found.
+func (s *Stores) Worktrees() []repo.Worktree { return s.trees }
 
 // label names a file of the store in findings: below the git dir, or absolute where a payload keeps the store elsewhere.
 func (p *place) label(name string) string {
