@@ -62,16 +62,23 @@ func (m *measuring) run(ctx context.Context) (u *Usage, err error) {
 	if err := m.open(); err != nil {
 		return nil, err
 	}
-	q := m.startQuick()
-	defer q.wait()
-	if !m.last {
-		if err := m.readRefs(ctx); err != nil {
+	refs := func() error {
+		if m.last {
+			return nil
+		}
+		return m.readRefs(ctx)
+	}
+	if q := m.newQuick(); q != nil {
+		done, err := q.run(refs)
+		if err != nil {
 			return nil, err
 		}
-	}
-	if q.finish() {
-		m.tellRefs()
-		return m.u, nil
+		if done {
+			m.tellRefs()
+			return m.u, nil
+		}
+	} else if err := refs(); err != nil {
+		return nil, err
 	}
 	return m.u, m.long(ctx)
 }

@@ -3,7 +3,6 @@ package usage
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -273,15 +272,14 @@ func TestTheShortWay(t *testing.T) {
 			s := NewSession(2)
 			at := open(t, r, Options{})
 			m := &measuring{s: s, repo: at, u: &Usage{Bytes: map[Figure]int64{}, Unknown: map[Figure]string{}}}
-			if err := errors.Join(m.open(), m.readRefs(t.Context())); err != nil {
+			if err := m.open(); err != nil {
 				t.Fatal(err)
 			}
-			q := m.startQuick()
-			if !q.finish() {
-				t.Fatalf("%v: the short way is not taken: %+v", o, q)
+			q := m.newQuick()
+			if done, err := q.run(func() error { return m.readRefs(t.Context()) }); !done || err != nil {
+				t.Fatalf("%v: the short way is not taken: %+v, error %v", o, q, err)
 			}
 			sameNumbers(t, r, m.u)
-			q.wait()
 			m.close()
 			long := measured(t, s, r, Options{By: ByType})
 			if long.Method != m.u.Method || long.Reason != m.u.Reason {

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"errors"
 	"sync"
 
 	"refaudit/internal/bitmap"
@@ -17,22 +18,20 @@ type quick struct {
 	x    *odb.Index
 	body []byte
 
-	loading   sync.WaitGroup
-	file      *bitmap.File
-	bitmapErr error
-	revErr    error
-	rev       bitmap.Rev
-	reader    *bitmap.Reader
-	union     bitmap.Set
-	alone     []int // places in the index of tips that no commit reaches: tags
+	owner  bitmap.Owner
+	file   *bitmap.File
+	reader *bitmap.Reader
+	rev    bitmap.Rev
+	union  bitmap.Set
+	alone  []int // places in the index of tips that no commit reaches: tags
 }
 
 // quickTips is up to how many tips the quick way is taken.
 const quickTips = 4096
 
-// startQuick begins to verify the bitmap and the reverse index, if the object folder is of the kind
-// and nothing is asked for that a bitmap doesn't tell; else it gives nil. finish or wait must follow.
-func (m *measuring) startQuick() *quick {
+// newQuick begins the quick way, if the object folder is of the kind and nothing is asked for that a
+// bitmap doesn't tell; else it gives nil.
+func (m *measuring) newQuick() *quick {
 	own := m.own.db.Stores()[0]
 	if m.o.Method == Walk || m.o.Verify || m.o.By != ByNothing || m.missing != nil || len(m.own.db.Stores()) > 1 ||
 		len(own.Packs()) != 1 || own.Midx() != nil || len(m.own.files.loose) > 0 || m.own.files.err != nil {
@@ -49,68 +48,68 @@ func (m *measuring) startQuick() *quick {
 	if q.body, err = q.pack.Body(); err != nil {
 		return nil
 	}
-	q.load()
+	q.owner = bitmap.Owner{Format: m.repo.Format, Objects: uint32(q.x.Count()), Checksum: q.x.PackHash()}
 	return q
 }
 
-// load verifies the two files side by side.
-func (q *quick) load() {
-	dir := q.pack.Store().Dir()
-	owner := bitmap.Owner{Format: q.m.repo.Format, Objects: uint32(q.x.Count()), Checksum: q.x.PackHash()}
-	read := func(ext string, failed *error, parse func(name string, data []byte) error) {
-		q.loading.Go(func() {
-			*failed = vfs.Guard(func() error {
-				data, err := q.m.mapped(dir, q.pack.File(ext))
-				if err != nil {
-					return err
-				}
-				return parse(q.pack.File(ext), data)
-			})
-		})
+// run computes the figures if the bitmap covers every tip; false if anything is otherwise, and then nothing
+// has been said: whatever is wrong is told of by the long way. readRefs is called, once, and only its error
+// is returned.
+//
+// To verify the bitmap takes longer than all the rest, which is done meanwhile and forgotten should the
+// bitmap turn out to be damaged.
+func (q *quick) run(readRefs func() error) (done bool, err error) {
+	name := q.pack.File("bitmap")
+	data, unread := q.m.mapped(q.pack.Store().Dir(), name)
+	if unread != nil {
+		return false, readRefs()
 	}
-	read("bitmap", &q.bitmapErr, func(name string, data []byte) (err error) {
-		q.file, err = bitmap.Parse(name, data, owner)
+	var beside sync.WaitGroup
+	covered := false
+	beside.Go(func() {
+		if err = readRefs(); err != nil {
+			return
+		}
+		covered = vfs.Guard(func() error { return q.cover(name, data) }) == nil
+	})
+	var revErr error
+	if q.pack.Has("rev") {
+		beside.Go(func() { revErr = q.readRev() })
+	}
+	damaged := vfs.Guard(func() error { return bitmap.Verify(name, data, q.owner.Format) })
+	beside.Wait()
+	if err != nil || damaged != nil || revErr != nil || !covered {
+		return false, err
+	}
+	return vfs.Guard(q.tell) == nil, nil
+}
+
+// readRev reads the reverse index.
+func (q *quick) readRev() error {
+	return vfs.Guard(func() error {
+		name := q.pack.File("rev")
+		data, err := q.m.mapped(q.pack.Store().Dir(), name)
+		if err != nil {
+			return err
+		}
+		q.rev, err = bitmap.ParseRev(name, data, q.owner)
 		return err
 	})
-	if q.pack.Has("rev") {
-		read("rev", &q.revErr, func(name string, data []byte) (err error) {
-			q.rev, err = bitmap.ParseRev(name, data, owner)
-			return err
-		})
-	}
 }
 
-// wait ends the loading. It may be called on nil.
-func (q *quick) wait() {
-	if q != nil {
-		q.loading.Wait()
-	}
-}
+// errLong says that the quick way does not do.
+var errLong = errors.New("the bitmap does not cover every tip")
 
-// finish computes the figures if the bitmap covers every tip; false if anything is otherwise, and then
-// nothing has been said: whatever is wrong is told of by the long way. It may be called on nil.
-func (q *quick) finish() bool {
-	if q == nil || q.m.parents != nil || len(q.m.tips.unread) > 0 || len(q.m.tips.all) > quickTips {
-		return false
+// cover puts together what the bitmaps of all tips say, in a file that nobody has verified yet.
+func (q *quick) cover(name string, data []byte) (err error) {
+	if q.m.parents != nil || len(q.m.tips.unread) > 0 || len(q.m.tips.all) > quickTips {
+		return errLong
 	}
-	q.wait()
-	if q.bitmapErr != nil || q.revErr != nil {
-		return false
+	if q.file, err = bitmap.ParseUnverified(name, data, q.owner); err != nil {
+		return err
 	}
 	q.reader = bitmap.NewReader(q.file)
 	q.union = bitmap.NewSet(q.file.Bits())
-	covered := false
-	err := vfs.Guard(func() (err error) {
-		if covered, err = q.cover(); covered && err == nil {
-			err = q.tell()
-		}
-		return err
-	})
-	return covered && err == nil
-}
-
-// cover puts together what the bitmaps of all tips say; false if a commit has none.
-func (q *quick) cover() (bool, error) {
 	known := map[oid.ID]bool{}
 	var todo []oid.ID
 	for _, t := range q.m.tips.all {
@@ -125,36 +124,39 @@ func (q *quick) cover() (bool, error) {
 		known[id] = true
 		place, ok := q.x.Find(&id)
 		if !ok {
-			return false, nil
+			return errLong
 		}
 		if e := q.file.Find(uint32(place)); e >= 0 {
 			set, err := q.reader.Entry(e)
 			if err != nil {
-				return false, err
+				return err
 			}
 			q.union.Or(set)
 			continue
 		}
 		off, ok := q.x.Offset(place)
 		if !ok {
-			return false, nil
+			return errLong
 		}
 		head, err := q.pack.Entry(off)
-		if err != nil || head.Kind.Kind() != oid.Tag {
-			return false, err
+		if err != nil {
+			return err
+		}
+		if head.Kind.Kind() != oid.Tag {
+			return errLong
 		}
 		_, text, err := q.m.own.db.Read(id, sizeLimit)
 		if err != nil {
-			return false, err
+			return err
 		}
 		target, err := targetOf(text, q.m.repo.Format)
 		if err != nil {
-			return false, err
+			return err
 		}
 		q.alone = append(q.alone, place)
 		todo = append(todo, target)
 	}
-	return true, nil
+	return nil
 }
 
 // tell computes the figures.

@@ -95,8 +95,17 @@ type entry struct {
 
 // Parse reads a .bitmap; name is what messages call it.
 func Parse(name string, data []byte, owner Owner) (*File, error) {
+	if err := Verify(name, data, owner.Format); err != nil {
+		return nil, err
+	}
+	return ParseUnverified(name, data, owner)
+}
+
+// ParseUnverified reads a .bitmap while somebody else is at Verify, which takes longer: what is read of it
+// must not be believed before Verify is done.
+func ParseUnverified(name string, data []byte, owner Owner) (*File, error) {
 	size := owner.Format.Size()
-	body, err := verify(name, data, owner.Format, 12+size)
+	body, err := trim(name, data, owner.Format, 12+size)
 	if err != nil {
 		return nil, err
 	}
@@ -146,20 +155,28 @@ func Parse(name string, data []byte, owner Owner) (*File, error) {
 	return f, nil
 }
 
-// verify checks the trailer and gives what is before it, which has at least least bytes.
-func verify(name string, data []byte, format oid.Format, least int) ([]byte, error) {
+// Verify compares a file with the checksum that it ends in.
+func Verify(name string, data []byte, format oid.Format) error {
+	body, err := trim(name, data, format, 0)
+	if err != nil {
+		return err
+	}
+	h := format.New()
+	h.Write(body)
+	var got [oid.MaxSize]byte
+	if !bytes.Equal(h.Sum(got[:0]), data[len(body):]) {
+		return corrupt(name, int64(len(body)), "the checksum at its end does not fit")
+	}
+	return nil
+}
+
+// trim gives what is before the checksum, which has at least least bytes.
+func trim(name string, data []byte, format oid.Format, least int) ([]byte, error) {
 	size := format.Size()
 	if size == 0 || len(data) < least+size {
 		return nil, corrupt(name, 0, "is too short: %d bytes", len(data))
 	}
-	body, sum := data[:len(data)-size], data[len(data)-size:]
-	h := format.New()
-	h.Write(body)
-	var got [oid.MaxSize]byte
-	if !bytes.Equal(h.Sum(got[:0]), sum) {
-		return nil, corrupt(name, int64(len(body)), "the checksum at its end does not fit")
-	}
-	return body, nil
+	return data[:len(data)-size], nil
 }
 
 // sections is where the optional parts begin; each ends where the next begins.

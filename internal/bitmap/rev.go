@@ -29,8 +29,11 @@ type Rev struct {
 // ParseRev reads a .rev file; name is what messages call it.
 func ParseRev(name string, data []byte, owner Owner) (Rev, error) {
 	size := owner.Format.Size()
-	body, err := verify(name, data, owner.Format, 12+size)
+	body, err := trim(name, data, owner.Format, 12+size)
 	if err != nil {
+		return Rev{}, err
+	}
+	if err := Verify(name, data, owner.Format); err != nil {
 		return Rev{}, err
 	}
 	c := binread.New(body, name, 0, finding.BitmapUnusable)
