@@ -1,5 +1,10 @@
 package finding
 
+import (
+	"maps"
+	"sync"
+)
+
 // Explanation says in plain words what an id is about. What it claims of git was seen with
 // 2.39, 2.47 and 2.55; what it claims of other readers is in their sources.
 //
@@ -19,19 +24,23 @@ const ShortMax = 110
 
 // Explain finds what there is to say of an id; ok is false for an unknown one.
 func Explain(id ID) (e Explanation, ok bool) {
-	for _, part := range explanations {
-		if e, ok = part[id]; ok {
-			return e, true
-		}
-	}
-	return Explanation{}, false
+	e, ok = explanations()[id]
+	return e, ok
 }
 
-// explanations has each id of the catalogue once.
-var explanations = []map[ID]Explanation{
+// explainers have each id of the catalogue once. Most runs explain nothing, and need none of the texts.
+var explainers = []func() map[ID]Explanation{
 	explainGit, explainPeels, explainTags, explainPacked, explainReftable,
 	explainFiles, explainAlternates, explainAudit, explainTagText,
 }
+
+var explanations = sync.OnceValue(func() map[ID]Explanation {
+	all := make(map[ID]Explanation, len(Catalog))
+	for _, part := range explainers {
+		maps.Copy(all, part())
+	}
+	return all
+})
 
 // Group is a part of the catalogue that belongs together.
 type Group struct {

@@ -13,8 +13,8 @@ var rewrite = flag.Bool("rewrite", false, "write the catalogue and the explanati
 
 func TestEveryIDIsExplainedOnce(t *testing.T) {
 	where := map[ID]int{}
-	for _, part := range explanations {
-		for id := range part {
+	for _, part := range explainers {
+		for id := range part() {
 			where[id]++
 			if Lookup(id) == nil {
 				t.Errorf("%s is explained and not in the catalogue", id)

@@ -66,16 +66,16 @@ func (q *quick) run(readRefs func() error) (done bool, err error) {
 	}
 	var beside sync.WaitGroup
 	covered := false
+	var revErr error
 	beside.Go(func() {
+		if q.pack.Has("rev") { // from here, so that it needs no thread of its own
+			beside.Go(func() { revErr = q.readRev() })
+		}
 		if err = readRefs(); err != nil {
 			return
 		}
 		covered = vfs.Guard(func() error { return q.cover(name, data) }) == nil
 	})
-	var revErr error
-	if q.pack.Has("rev") {
-		beside.Go(func() { revErr = q.readRev() })
-	}
 	damaged := vfs.Guard(func() error { return bitmap.Verify(name, data, q.owner.Format) })
 	beside.Wait()
 	if err != nil || damaged != nil || revErr != nil || !covered {

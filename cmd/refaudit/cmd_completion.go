@@ -60,17 +60,19 @@ type completedFlag struct {
 }
 
 // flagValues are the values of flags that have few.
-var flagValues = map[string][]string{
-	"format":     reports.Formats,
-	"level":      {"quick", "standard", "deep"},
-	"fail-on":    {"error", "warn", "info", "never"},
-	"color":      {"auto", "always", "never"},
-	"progress":   {"auto", "plain", "none"},
-	"page-cache": {"auto", "leave", "use"},
-	"style":      {"git", "gitaly", "gitea"},
-	"method":     {"auto", "bitmap", "walk"},
-	"by":         {"type", "ref-namespace"},
-	"only":       messageIDs(),
+func flagValues() map[string][]string {
+	return map[string][]string{
+		"format":     reports.Formats,
+		"level":      {"quick", "standard", "deep"},
+		"fail-on":    {"error", "warn", "info", "never"},
+		"color":      {"auto", "always", "never"},
+		"progress":   {"auto", "plain", "none"},
+		"page-cache": {"auto", "leave", "use"},
+		"style":      {"git", "gitaly", "gitea"},
+		"method":     {"auto", "bitmap", "walk"},
+		"by":         {"type", "ref-namespace"},
+		"only":       messageIDs(),
+	}
 }
 
 func messageIDs() (ids []string) {
@@ -109,6 +111,7 @@ func addCommands(all *[]completed, path []string, commands []*cli.Command) (name
 }
 
 func completedFlags(flags []cli.Flag) (all []completedFlag) {
+	values := flagValues()
 	for _, f := range flags {
 		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() {
 			continue
@@ -118,7 +121,7 @@ func completedFlags(flags []cli.Flag) (all []completedFlag) {
 			continue
 		}
 		_, usage := flagUsage(doc)
-		one := completedFlag{names: f.Names(), usage: usage, takes: doc.TakesValue(), values: flagValues[f.Names()[0]]}
+		one := completedFlag{names: f.Names(), usage: usage, takes: doc.TakesValue(), values: values[f.Names()[0]]}
 		if f.Names()[0] != "help" {
 			all = append(all, one)
 		}

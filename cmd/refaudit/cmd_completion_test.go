@@ -107,12 +107,12 @@ func TestValuesOfFlags(t *testing.T) {
 			}
 		}
 	}
-	for name := range flagValues {
+	for name := range flagValues() {
 		if !seen[name] {
 			t.Errorf("there is no flag --%s", name)
 		}
 	}
-	for name, values := range flagValues {
+	for name, values := range flagValues() {
 		if slices.Contains([]string{"format", "level", "fail-on", "color", "progress", "page-cache"}, name) {
 			for _, v := range values {
 				if r := command(t, nil, nil, "scan", "--"+name+"="+v, "--recursive", t.TempDir()); r.code != 3 {

@@ -38,34 +38,27 @@ func (e *env) abs(path string) string {
 }
 
 func main() {
-	ctx, stop := withSignals(context.Background())
+	ctx := withSignals(context.Background())
 	dir, _ := os.Getwd()
 	e := env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: time.Now, getenv: os.LookupEnv, dir: dir,
 		terminal: term.IsTerminal(int(os.Stdout.Fd())), errTerminal: term.IsTerminal(int(os.Stderr.Fd()))}
 	e.log = logging.New(os.Stderr, logLevel(e.getenv), e.now)
-	code := run(ctx, e, os.Args)
-	stop()
-	os.Exit(code)
+	os.Exit(run(ctx, e, os.Args))
 }
 
 // withSignals ends the context at the first signal, so that the summary can still be written,
 // and the program at the second.
-func withSignals(parent context.Context) (context.Context, func()) {
+func withSignals(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	ch := make(chan os.Signal, 2)
 	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	go func() {
-		sig, ok := <-ch
-		if !ok {
-			return
-		}
-		cancel(&signalError{sig})
-		if sig, ok = <-ch; ok {
-			repair.Abandon()
-			os.Exit((&signalError{sig}).code())
-		}
+		cancel(&signalError{<-ch})
+		sig := <-ch
+		repair.Abandon()
+		os.Exit((&signalError{sig}).code())
 	}()
-	return ctx, func() { signal.Stop(ch); close(ch) }
+	return ctx
 }
 
 // logLevel is what REFAUDIT_LOG=debug|info|warn|error asks for.
