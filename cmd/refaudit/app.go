@@ -115,7 +115,7 @@ func newApp(e env, only string) *cli.App {
 	}
 	app.Flags = known(app.Flags)
 	for _, c := range app.Commands {
-		prepare(c, usage)
+		prepare(e, c, usage)
 	}
 	return app
 }
@@ -128,14 +128,22 @@ func noSubcommand(c *cli.Context) error {
 	return usagef("%s takes a command (see refaudit %s --help)", c.Command.Name, c.Command.Name)
 }
 
+// onlyReads are the commands that write nothing but what is asked for with flags, and often end soon.
+var onlyReads = map[string]bool{"scan": true, "size": true}
+
 // prepare makes a command and those below it report their usage errors our way.
-func prepare(c *cli.Command, usage cli.OnUsageErrorFunc) {
+func prepare(e env, c *cli.Command, usage cli.OnUsageErrorFunc) {
 	c.OnUsageError = usage
 	c.HideHelpCommand = true
-	c.Before = noEmptyValue
+	c.Before = func(ctx *cli.Context) error {
+		if !onlyReads[c.Name] {
+			e.arm()
+		}
+		return noEmptyValue(ctx)
+	}
 	c.Flags = known(c.Flags)
 	for _, s := range c.Subcommands {
-		prepare(s, usage)
+		prepare(e, s, usage)
 	}
 }
 

@@ -31,6 +31,7 @@ func runRemoteHelper(ctx context.Context, e env, args []string) int {
 		fmt.Fprintf(e.stderr, "usage: %s <remote> <url>\n\ngit runs it for a URL %q: git clone refaudit::https://example.com/a.git\n", remoteHelperName, "refaudit::<url>")
 		return exitUsage
 	}
+	e.arm()
 	// git may go away while we write to it: that is an error to clean up after, not the end.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	err := remotehelper.Run(ctx, remotehelper.Options{Name: args[1], URL: args[2], Env: os.Environ(), Dir: e.dir,

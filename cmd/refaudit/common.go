@@ -68,6 +68,9 @@ func (o *output) open(e env) (reports.Report, func() error, error) {
 	}
 	var w io.Writer = e.stdout
 	done := func() error { return nil }
+	if o.file != "" || o.metrics != "" {
+		e.arm()
+	}
 	if o.file != "" {
 		f, err := newFile(o.file)
 		if err != nil {

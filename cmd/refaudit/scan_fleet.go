@@ -404,6 +404,7 @@ func (w *whole) ended(sum *reports.Summary) error {
 }
 
 func (w *whole) saveBaseline() error {
+	w.env.arm()
 	f, err := newFile(w.o.writeBaseline)
 	if err != nil {
 		return fmt.Errorf("--write-baseline: %w", err)

@@ -22,6 +22,7 @@ const remoteLimit = 30 * time.Minute
 
 // runScanRemote audits a server from outside.
 func runScanRemote(ctx context.Context, e env, o scanOptions) error {
+	e.arm() // a scratch repository is made
 	if len(o.paths) > 0 || o.from != "" || o.gitDir != "" || o.recursive {
 		return usagef("--remote names the repository: no PATH goes with it")
 	}

@@ -27,6 +27,7 @@ func (o *stateOptions) flags() []cli.Flag {
 
 // folder finds the folder. It need not be there.
 func (o *stateOptions) folder(e env) (*state.Folder, error) {
+	e.arm()
 	dir := o.dir
 	if dir == "" {
 		var err error
