@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"refaudit/finding"
 	"refaudit/internal/inflate"
@@ -21,8 +22,8 @@ import (
 // looseFiles knows which loose objects a store has. Each of the 256 folders is listed once, when
 // an object that begins with its byte is asked for.
 type looseFiles struct {
-	store   *Store
-	folders [256]looseFolder
+	store *Store
+	all   atomic.Pointer[[256]looseFolder] // nil until one is asked for
 }
 
 type looseFolder struct {
@@ -34,9 +35,16 @@ type looseFolder struct {
 
 const lowerHex = "0123456789abcdef"
 
+func (l *looseFiles) at(first byte) *looseFolder {
+	if l.all.Load() == nil {
+		l.all.CompareAndSwap(nil, new([256]looseFolder))
+	}
+	return &l.all.Load()[first]
+}
+
 // folder lists a folder, if that has not been done yet.
 func (l *looseFiles) folder(first byte) ([][]byte, error) {
-	f := &l.folders[first]
+	f := l.at(first)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.listed {
@@ -93,7 +101,7 @@ func (l *looseFiles) forget(which *[256]bool) {
 }
 
 func (l *looseFiles) forgetOne(first byte) {
-	f := &l.folders[first]
+	f := l.at(first)
 	f.mu.Lock()
 	f.listed, f.rests, f.err = false, nil, nil
 	f.mu.Unlock()
@@ -101,8 +109,12 @@ func (l *looseFiles) forgetOne(first byte) {
 
 // blind tells whether a folder could not be listed.
 func (l *looseFiles) blind() bool {
-	for i := range l.folders {
-		f := &l.folders[i]
+	all := l.all.Load()
+	if all == nil {
+		return false
+	}
+	for i := range all {
+		f := &all[i]
 		f.mu.Lock()
 		err := f.err
 		f.mu.Unlock()

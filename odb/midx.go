@@ -233,6 +233,9 @@ func (s *Store) midxProblem(file string, err error) {
 // openChain opens the layers that the chain file lists, the bottom one first. As in git the
 // layers below a bad one are used.
 func (s *Store) openChain(old *Store) error {
+	if !s.mayHave(midxChain) {
+		return fs.ErrNotExist
+	}
 	text, err := s.dir.ReadFile(midxChain, chainLimit)
 	if err != nil {
 		return err
@@ -260,6 +263,9 @@ func (s *Store) openChain(old *Store) error {
 
 // openLayer maps one file, or takes it over from old if it has not changed.
 func (s *Store) openLayer(file string, old *Store) (*Midx, error) {
+	if !s.mayHave(file) {
+		return nil, fs.ErrNotExist
+	}
 	st, err := s.dir.Stat(file)
 	if err != nil {
 		return nil, err

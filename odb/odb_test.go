@@ -258,3 +258,45 @@ func TestSortHits(t *testing.T) {
 		}
 	}
 }
+
+// What the folder pack holds is told once, with the sizes; a link to a pack stands there as a link.
+func TestPackFolder(t *testing.T) {
+	r := gittest.Init(t, gittest.Options{})
+	history(r, 30)
+	r.Git("repack", "-adq")
+	packs, err := filepath.Glob(r.File("objects/pack/*.pack"))
+	if err != nil || len(packs) != 1 {
+		t.Fatal(packs, err)
+	}
+	r.WriteFile("objects/pack/notes", []byte("four"))
+	if err := os.Symlink(filepath.Base(packs[0]), r.File("objects/pack/pack-link.pack")); err != nil {
+		t.Fatal(err)
+	}
+	own := open(t, r.File("objects"), oid.SHA1).Stores()[0]
+	want, err := os.ReadDir(r.File("objects/pack"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := own.PackFolder()
+	if len(got) != len(want) {
+		t.Fatalf("%v, not %v", got, want)
+	}
+	for i := range want {
+		info, err := got[i].Info()
+		real, _ := want[i].Info()
+		if err != nil || got[i].Name() != want[i].Name() || got[i].Type() != want[i].Type() || info.Size() != real.Size() || info.Mode() != real.Mode() {
+			t.Errorf("%v: %v (%v), not %v", want[i], info, err, real)
+		}
+	}
+	for file, want := range map[string]bool{"pack/notes": true, midxFile: false, midxChain: false} {
+		if own.mayHave(file) != want {
+			t.Errorf("%s: not %v", file, want)
+		}
+	}
+	if err := os.RemoveAll(r.File("objects/pack")); err != nil {
+		t.Fatal(err)
+	}
+	if own := open(t, r.File("objects"), oid.SHA1).Stores()[0]; own.PackFolder() != nil || !own.mayHave(midxFile) {
+		t.Error("a folder that is not there was listed")
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ type Store struct {
 	prefix string // of the names in messages: "objects/" for the own store, else the folder
 	format oid.Format
 
+	folder   []fs.DirEntry // pack; nil: not listed
 	packs    []*Pack
 	covered  []bool // of packs: a multi-pack-index has its objects
 	midx     *Midx
@@ -38,6 +40,38 @@ func (s *Store) Dir() *vfs.Dir { return s.dir }
 
 // Packs are the packs that have both a pack and an index, the youngest first. The caller must not change it.
 func (s *Store) Packs() []*Pack { return s.packs }
+
+// PackFolder is what the folder pack holds, by name, as it was when the packs were found, and the sizes of packs
+// and indexes too. It is nil where there is no such folder, or it can't be listed. The caller must not change it.
+func (s *Store) PackFolder() []fs.DirEntry { return s.folder }
+
+// listedFile is a regular file of which was asked what it is.
+type listedFile struct {
+	fs.DirEntry
+	info fs.FileInfo
+}
+
+func (f listedFile) Info() (fs.FileInfo, error) { return f.info, nil }
+
+// stat is what an entry of the folder pack leads to.
+func (s *Store) stat(e *fs.DirEntry) (fs.FileInfo, error) {
+	if !(*e).Type().IsRegular() {
+		return s.dir.Stat("pack/" + (*e).Name())
+	}
+	st, err := (*e).Info()
+	if err == nil {
+		*e = listedFile{*e, st}
+	}
+	return st, err
+}
+
+// mayHave tells whether there may be a file below the folder pack: not where that was listed without it, or without
+// the folder that it would be in.
+func (s *Store) mayHave(file string) bool {
+	name, _, _ := strings.Cut(strings.TrimPrefix(file, "pack/"), "/")
+	_, found := slices.BinarySearchFunc(s.folder, name, func(e fs.DirEntry, name string) int { return strings.Compare(e.Name(), name) })
+	return found || s.folder == nil
+}
 
 // Midx is the multi-pack-index, the last layer of a chain; nil if there is none that can be used.
 func (s *Store) Midx() *Midx { return s.midx }
@@ -68,6 +102,7 @@ func (s *Store) listPacks(old *Store) {
 		s.fail(err, finding.New(finding.AuditSkipped, finding.Pos{File: s.label("pack")}, "packs can't be listed: %v", err))
 		return
 	}
+	s.folder = list
 	byName := map[string]*Pack{}
 	known := map[string]*Pack{}
 	if old != nil {
@@ -75,14 +110,14 @@ func (s *Store) listPacks(old *Store) {
 			known[p.name] = p
 		}
 	}
-	for _, e := range list {
+	for i, e := range list {
 		name, ext, ok := cutExt(e.Name())
 		if !ok {
 			continue
 		}
 		var stamp fileStamp
 		if ext == "pack" || ext == "idx" {
-			st, err := s.dir.Stat("pack/" + e.Name())
+			st, err := s.stat(&list[i])
 			if err != nil {
 				continue // gone since the folder was listed
 			}

@@ -107,11 +107,12 @@ func (c *Config) Values() iter.Seq[Value] {
 }
 
 func (c *Config) find(key string) []int {
-	canonical, err := gitconfig.CanonicalKey(key)
+	var room [128]byte // asked for by the hundred, of which hardly any is set
+	canonical, err := gitconfig.AppendCanonicalKey(room[:0], key)
 	if err != nil {
 		return nil
 	}
-	return c.byKey[canonical]
+	return c.byKey[string(canonical)]
 }
 
 // All are the settings of a variable, in order.

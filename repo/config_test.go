@@ -230,6 +230,17 @@ func TestOpenWritesNothing(t *testing.T) {
 	}
 }
 
+// Hundreds of settings are asked for, of which hardly any is made.
+func BenchmarkGet(b *testing.B) {
+	_, r := configured(b, "bare = true\n")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, set := r.Config.Get("refaudit.peelMismatch"); set {
+			b.Fatal("it is set")
+		}
+	}
+}
+
 func BenchmarkOpen(b *testing.B) {
 	h, _ := configured(b, "[remote \"origin\"]\nurl = https://example.com/a.git\nfetch = +refs/*:refs/*\n")
 	h.write(".gitconfig", "[user]\nname = A\n")

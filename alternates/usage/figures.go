@@ -152,7 +152,7 @@ func (m *measuring) stored(u *Usage) {
 	}
 	files := m.own.files
 	if m.mine > 0 {
-		files = scanLoose(m.pools[0].store.src.Dir(), m.repo.Format, true)
+		files = scanLoose(m.pools[0].store.src.Dir(), m.repo.Format, true, nil)
 	}
 	u.know(Files, uint64(files.bytes))
 	if files.err != nil {

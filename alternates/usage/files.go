@@ -18,8 +18,9 @@ type folderScan struct {
 	err   error       // why some could not be seen; nil if all were
 }
 
-// scanLoose lists the loose objects of a folder, and with all also adds up every other file in it.
-func scanLoose(dir *vfs.Dir, format oid.Format, all bool) folderScan {
+// scanLoose lists the loose objects of a folder, and with all also adds up every other file in it. packs
+// is what its folder pack holds, nil if that is not known.
+func scanLoose(dir *vfs.Dir, format oid.Format, all bool, packs []fs.DirEntry) folderScan {
 	var s folderScan
 	entries, err := dir.ReadDir(".")
 	if err != nil {
@@ -30,6 +31,8 @@ func scanLoose(dir *vfs.Dir, format oid.Format, all bool) folderScan {
 		switch {
 		case e.IsDir() && len(e.Name()) == 2 && oid.DecodeHex(first[:], []byte(e.Name())):
 			s.fanout(dir, e.Name(), first[0], format, all)
+		case all && e.IsDir() && e.Name() == "pack" && packs != nil:
+			s.addAll(dir, e.Name(), packs)
 		case all:
 			s.add(dir, e.Name(), e)
 		}
@@ -74,9 +77,7 @@ func (s *folderScan) add(dir *vfs.Dir, name string, e fs.DirEntry) {
 			s.failed(name, err)
 			return
 		}
-		for _, sub := range entries {
-			s.add(dir, name+"/"+sub.Name(), sub)
-		}
+		s.addAll(dir, name, entries)
 	case e.Type().IsRegular():
 		st, err := e.Info()
 		if err != nil {
@@ -84,6 +85,13 @@ func (s *folderScan) add(dir *vfs.Dir, name string, e fs.DirEntry) {
 			return
 		}
 		s.bytes += st.Size()
+	}
+}
+
+// addAll adds up what a folder holds.
+func (s *folderScan) addAll(dir *vfs.Dir, name string, entries []fs.DirEntry) {
+	for _, e := range entries {
+		s.add(dir, name+"/"+e.Name(), e)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"sync"
 
-	"refaudit/internal/bitmap"
 	"refaudit/internal/commitgraph"
 	"refaudit/internal/vfs"
 )
@@ -107,8 +106,8 @@ func (s *store) distrustGraph(why error) {
 	}
 }
 
-// graphsOf are the commit-graphs of stores, for one walk.
-func graphsOf(stores []*store) []*graph {
+// graphsOf are the commit-graphs of stores, for one walk, with sets of the loan.
+func graphsOf(stores []*store, sets *loan) []*graph {
 	var all []*graph
 	for _, s := range stores {
 		s.loadGraph(stores)
@@ -116,7 +115,7 @@ func graphsOf(stores []*store) []*graph {
 		g := s.graph
 		s.mu.Unlock()
 		if g != nil {
-			all = append(all, &graph{Graph: g, seen: bitmap.NewSet(g.Len())})
+			all = append(all, &graph{Graph: g, seen: sets.set(g.Len())})
 		}
 	}
 	return all

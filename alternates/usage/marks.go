@@ -26,6 +26,9 @@ func (m *marks) put(starts []uint32) markSpan {
 	return markSpan{start, m.head}
 }
 
+// restart goes on at the start of the ring, and what was put before is no more: not every reading touches new memory.
+func (m *marks) restart() { m.head += 2*uint64(len(m.ring)) - m.head%uint64(len(m.ring)) }
+
 // get gives what is kept; nil if it was written over since.
 func (m *marks) get(s markSpan) []uint32 {
 	if s.start == s.end || m.head-s.start > uint64(len(m.ring)) {

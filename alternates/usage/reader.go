@@ -118,6 +118,7 @@ func takeReader(sp *space) *reader {
 	// whatever the slots name is too old.
 	r.head += 2*uint64(len(r.ring)) - r.head%uint64(len(r.ring))
 	r.began, r.lost = r.head, 0
+	r.marks.restart()
 	clear(r.big[:])
 	return r
 }

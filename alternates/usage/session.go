@@ -69,7 +69,8 @@ type folder struct {
 func (f *folder) open(dir string, format oid.Format, environment string, all bool, workers int) {
 	f.db, f.found, f.err = odb.Open(dir, format, odb.Options{Workers: workers, Alternates: environment})
 	if f.err == nil {
-		f.files = scanLoose(f.db.Stores()[0].Dir(), format, all)
+		own := f.db.Stores()[0]
+		f.files = scanLoose(own.Dir(), format, all, own.PackFolder())
 	}
 }
 

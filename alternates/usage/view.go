@@ -25,7 +25,7 @@ func (v *view) newWalk(stop bitmap.Set, cover *coverage, kinds bool) *walk {
 	w := &walk{sp: v.space, seen: v.set(), done: v.set(), stop: stop,
 		parents: v.parents, cover: cover, workers: v.workers}
 	if len(v.parents) == 0 { // graphs know nothing of decreed parents
-		w.graphs = graphsOf(v.stores)
+		w.graphs = graphsOf(v.stores, v.loan)
 	}
 	if kinds {
 		for k := oid.Commit; k <= oid.Tag; k++ {

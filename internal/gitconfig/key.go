@@ -17,17 +17,17 @@ var (
 func checkKey(key []byte) error {
 	last := bytes.LastIndexByte(key, '.')
 	if last <= 0 || last == len(key)-1 {
-		return fmt.Errorf("%w: %q", errNameMissing, key)
+		return fmt.Errorf("%w: %q", errNameMissing, string(key))
 	}
 	first := bytes.IndexByte(key, '.')
 	for i, c := range key {
 		switch {
 		case i >= first && i <= last:
 			if c == '\n' {
-				return fmt.Errorf("%w: %q", errNameInvalid, key)
+				return fmt.Errorf("%w: %q", errNameInvalid, string(key))
 			}
 		case !isKeyChar(c), i == last+1 && !isAlpha(c):
-			return fmt.Errorf("%w: %q", errNameInvalid, key)
+			return fmt.Errorf("%w: %q", errNameInvalid, string(key))
 		}
 	}
 	return nil
@@ -36,18 +36,25 @@ func checkKey(key []byte) error {
 // CanonicalKey puts section and variable of a key into lower case and leaves the subsection alone,
 // or says why git refuses the key.
 func CanonicalKey(key string) (string, error) {
-	if err := checkKey([]byte(key)); err != nil {
-		return "", err
-	}
-	return lowerEnds(key), nil
+	b, err := AppendCanonicalKey(nil, key)
+	return string(b), err
 }
 
-func lowerEnds(key string) string {
-	section, sub, name := SplitKey(key)
-	if strings.IndexByte(key, '.') == strings.LastIndexByte(key, '.') {
-		return asciiLower(section) + "." + asciiLower(name)
+// AppendCanonicalKey appends to dst what CanonicalKey gives.
+func AppendCanonicalKey(dst []byte, key string) ([]byte, error) {
+	n := len(dst)
+	dst = append(dst, key...)
+	added := dst[n:]
+	if err := checkKey(added); err != nil {
+		return dst[:n], err
 	}
-	return asciiLower(section) + "." + sub + "." + asciiLower(name)
+	first, last := bytes.IndexByte(added, '.'), bytes.LastIndexByte(added, '.')
+	for i, c := range added {
+		if i < first || i > last {
+			added[i] = lower(c)
+		}
+	}
+	return dst, nil
 }
 
 func asciiLower(s string) string {
