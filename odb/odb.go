@@ -36,6 +36,10 @@ type Options struct {
 	Alternates string
 	// Workers is how many goroutines look in parallel; 0 means one for each processor.
 	Workers int
+	// Alone leaves the folders that it borrows from to others: Alternates tells of them, and Stores has the first one only.
+	Alone bool
+	// Label stands before the names of the first folder's files in messages; "" is "objects/".
+	Label string
 }
 
 // A DB is the object folders of a repository, as they were found at one time. It is safe for
@@ -76,8 +80,8 @@ func Open(objectDir string, f oid.Format, opts Options) (*DB, []finding.Finding,
 // Format is the object format.
 func (db *DB) Format() oid.Format { return db.format }
 
-// Stores are the object folders, the repository's own first, then those that it borrows from in
-// the order in which git searches them. They are as they were found when the DB was opened or
+// Stores are the object folders, the repository's own first, then, unless it is to be alone, those that it borrows
+// from in the order in which git searches them. They are as they were found when the DB was opened or
 // last refreshed.
 func (db *DB) Stores() []*Store { return db.view.Load().stores }
 

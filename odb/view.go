@@ -1,6 +1,7 @@
 package odb
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -27,9 +28,12 @@ func (db *DB) load(old *view) (*view, error) {
 	}
 	v := &view{chain: chain}
 	for i, c := range chain.Stores {
+		if i > 0 && db.options.Alone {
+			break
+		}
 		prefix := c.Path + string(filepath.Separator)
 		if i == 0 {
-			prefix = "objects/"
+			prefix = cmp.Or(db.options.Label, "objects/")
 		}
 		s, err := openStore(c.Path, prefix, db.format, old.store(c.Path))
 		switch {

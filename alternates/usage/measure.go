@@ -128,9 +128,9 @@ func (m *measuring) long(ctx context.Context) error {
 // open opens the object folder.
 func (m *measuring) open() error {
 	r := m.repo
-	m.own = &folder{path: r.ObjectDir}
+	m.own = &folder{path: r.ObjectDir, label: "objects/"}
 	m.quarantined = m.quarantine()
-	m.own.open(r.ObjectDir, r.Format, r.AlternatesEnv(), m.quarantined == "", m.s.workers)
+	m.own.open(r.Format, r.AlternatesEnv(), m.quarantined == "", m.s.workers)
 	if m.own.err != nil {
 		return m.own.err
 	}
@@ -147,7 +147,7 @@ func (m *measuring) number() error {
 	ahead := m.o.Method != Walk && m.parents == nil
 	inParallel(m.s.workers, 1+len(alternates), func(i int) {
 		if i == len(alternates) { // last: it takes less time, as a rule
-			m.own.number(r.Format, "objects/", m.s.workers, ahead)
+			m.own.number(r.Format, m.s.workers, ahead)
 			return
 		}
 		pools[i], errs[i] = m.s.pool(alternates[i].Path, r.Format, ahead)
@@ -337,9 +337,11 @@ func (m *measuring) tell(res *reached) {
 		}
 		s.mu.Unlock()
 	}
-	for _, f := range m.own.db.Problems() {
-		if f.ID == finding.BitmapUnusable {
-			u.Findings = append(u.Findings, f)
+	for _, folder := range append([]*folder{m.own}, m.pools...) {
+		for _, f := range folder.db.Problems() {
+			if f.ID == finding.BitmapUnusable {
+				u.Findings = append(u.Findings, f)
+			}
 		}
 	}
 }

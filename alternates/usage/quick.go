@@ -33,7 +33,7 @@ const quickTips = 4096
 // bitmap doesn't tell; else it gives nil.
 func (m *measuring) newQuick() *quick {
 	own := m.own.db.Stores()[0]
-	if m.o.Method == Walk || m.o.Verify || m.o.By != ByNothing || m.missing != nil || len(m.own.db.Stores()) > 1 ||
+	if m.o.Method == Walk || m.o.Verify || m.o.By != ByNothing || m.missing != nil || len(m.own.db.Alternates().Stores) > 1 ||
 		len(own.Packs()) != 1 || own.Midx() != nil || len(m.own.files.loose) > 0 || m.own.files.err != nil {
 		return nil
 	}

@@ -50,6 +50,7 @@ func (s *Session) Close() error {
 // folder is an object folder that is open: a repository's own, or a pool.
 type folder struct {
 	path  string
+	label string // before file names in messages
 	once  sync.Once
 	db    *odb.DB
 	found []finding.Finding // about how it borrows
@@ -66,18 +67,17 @@ type folder struct {
 }
 
 // open lists what an object folder has. all asks for the size of every file in it.
-func (f *folder) open(dir string, format oid.Format, environment string, all bool, workers int) {
-	f.db, f.found, f.err = odb.Open(dir, format, odb.Options{Workers: workers, Alternates: environment})
+func (f *folder) open(format oid.Format, environment string, all bool, workers int) {
+	f.db, f.found, f.err = odb.Open(f.path, format, odb.Options{Workers: workers, Alternates: environment, Alone: true, Label: f.label})
 	if f.err == nil {
 		own := f.db.Stores()[0]
 		f.files = scanLoose(own.Dir(), format, all, own.PackFolder())
 	}
 }
 
-// number opens the packs and numbers the objects. label stands before file names in messages; ahead is
-// as in openStore.
-func (f *folder) number(format oid.Format, label string, workers int, ahead bool) {
-	f.store, f.err = openStore(f.db.Stores()[0], format, label, f.files.loose, f.files.err, workers, ahead)
+// number opens the packs and numbers the objects. ahead is as in openStore.
+func (f *folder) number(format oid.Format, workers int, ahead bool) {
+	f.store, f.err = openStore(f.db.Stores()[0], format, f.label, f.files.loose, f.files.err, workers, ahead)
 }
 
 func (f *folder) close() error {
@@ -98,7 +98,7 @@ func (s *Session) pool(path string, format oid.Format, ahead bool) (*folder, err
 	s.mu.Lock()
 	p := s.pools[path]
 	if p == nil {
-		p = &folder{path: path}
+		p = &folder{path: path, label: path + string(filepath.Separator)}
 		s.pools[path] = p
 	}
 	if p.users++; p.users == 1 {
@@ -106,8 +106,8 @@ func (s *Session) pool(path string, format oid.Format, ahead bool) (*folder, err
 	}
 	s.mu.Unlock()
 	p.once.Do(func() {
-		if p.open(path, format, "", false, s.workers); p.err == nil {
-			p.number(format, path+string(filepath.Separator), s.workers, ahead)
+		if p.open(format, "", false, s.workers); p.err == nil {
+			p.number(format, s.workers, ahead)
 		}
 	})
 	if p.err != nil {

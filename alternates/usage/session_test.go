@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"refaudit/finding"
 	"refaudit/internal/gittest"
 	"refaudit/repo"
 )
@@ -331,6 +332,24 @@ func TestAMultiPackIndexThatNamesALostPack(t *testing.T) {
 		}
 		if len(u.Findings) == 0 {
 			t.Errorf("lost %v: nothing is said of the multi-pack-index", lost)
+		}
+	}
+}
+
+// What is wrong with a pool's multi-pack-index is told for each fork, and where it lies.
+func TestTheMultiPackIndexOfAPoolIsDamaged(t *testing.T) {
+	gittest.Need(t, gittest.Newest)
+	pool := plain(t)
+	pool.Git("repack", "-adq")
+	pool.Git("multi-pack-index", "write")
+	forks := []*gittest.Repo{forkOf(t, pool), forkOf(t, pool)}
+	harm(t, pool, "objects/pack/multi-pack-index", 0)
+	s := NewSession(2)
+	defer s.Close()
+	for _, fork := range forks {
+		u := measured(t, s, fork, Options{ExcludeAlternates: true})
+		if len(u.Findings) != 1 || u.Findings[0].ID != finding.BitmapUnusable || u.Findings[0].File != pool.File("objects/pack/multi-pack-index") || !u.Complete() {
+			t.Errorf("%+v %v", u.Findings, u.Unknown)
 		}
 	}
 }
