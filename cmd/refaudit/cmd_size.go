@@ -71,6 +71,7 @@ func runSize(ctx context.Context, e env, o sizeOptions) error {
 	if err != nil {
 		return err
 	}
+	collectLate(e.getenv, firstCollection)
 	report, publish, err := o.open(e)
 	if err != nil {
 		return err
