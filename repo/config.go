@@ -144,6 +144,16 @@ func (c *Config) Protected(key string) (Value, bool) {
 	return Value{}, false
 }
 
+// Has tells whether anything is set in a section, whatever its subsection.
+func (c *Config) Has(section string) bool {
+	for _, v := range c.values {
+		if in, _, _ := strings.Cut(v.Key, "."); strings.EqualFold(in, section) {
+			return true
+		}
+	}
+	return false
+}
+
 // Section goes through the settings of one section in order, with subsection ("" for none) and variable.
 func (c *Config) Section(section string, each func(subsection, name string, v Value) error) error {
 	section = strings.ToLower(section)

@@ -46,6 +46,11 @@ func TestTypedValues(t *testing.T) {
 	if all := c.All("sub.A.b.X"); len(all) != 2 || all[0].Text != "1" {
 		t.Errorf("%+v", all)
 	}
+	for section, want := range map[string]bool{"a": true, "A": true, "sub": true, "Sub": true, "sub.A.b": false, "su": false, "x": false} {
+		if c.Has(section) != want {
+			t.Errorf("section %s: not %v", section, want)
+		}
+	}
 	if _, ok := c.Get("sub.a.B.x"); ok {
 		t.Error("a subsection has no case")
 	}

@@ -43,10 +43,8 @@ func NewReceivePolicy(r *repo.Repo, now time.Time) (*Policy, error) {
 
 func newPolicy(r *repo.Repo, keys [2]string, strict bool, now time.Time) (*Policy, error) {
 	p := &Policy{strict: strict, severity: map[finding.ID]finding.Severity{}, fixed: map[finding.ID]bool{}, now: now}
-	for i := range finding.Catalog {
-		if err := p.configure(r.Config, keys, &finding.Catalog[i]); err != nil {
-			return nil, err
-		}
+	if err := p.configureAll(r.Config, keys); err != nil {
+		return nil, err
 	}
 	if err := p.unknownKeys(r.Config); err != nil {
 		return nil, err
@@ -81,12 +79,7 @@ func (p *Policy) unknownKeys(c *repo.Config) error {
 // CheckSettings judges the severities of an audit in a configuration that holds for all repositories.
 func CheckSettings(c *repo.Config) error {
 	p := &Policy{severity: map[finding.ID]finding.Severity{}, fixed: map[finding.ID]bool{}}
-	for i := range finding.Catalog {
-		if err := p.configure(c, auditKeys, &finding.Catalog[i]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.configureAll(c, auditKeys)
 }
 
 // maxListSize bounds a skip list.
@@ -103,6 +96,21 @@ func listFile(r *repo.Repo, key string) (path string, text []byte, err error) {
 	}
 	text, err = r.Common.ReadPath(path, maxListSize)
 	return path, text, err
+}
+
+// configureAll looks for a setting of each id, where any of them can be set.
+func (p *Policy) configureAll(c *repo.Config, keys [2]string) error {
+	ours, _, _ := strings.Cut(keys[0], ".")
+	gits, _, _ := strings.Cut(keys[1], ".")
+	if !c.Has(ours) && !c.Has(gits) {
+		return nil
+	}
+	for i := range finding.Catalog {
+		if err := p.configure(c, keys, &finding.Catalog[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *Policy) configure(c *repo.Config, keys [2]string, e *finding.Entry) error {

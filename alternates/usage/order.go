@@ -1,10 +1,11 @@
 package usage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
-	"sort"
+	"slices"
 
 	"refaudit/internal/bitmap"
 	"refaudit/odb"
@@ -119,7 +120,7 @@ func (o *order) findBelow(off uint64, near uint32) (uint32, bool) {
 // sortByKey sorts values by their keys, eleven bits at a time; equal bits are left out.
 func sortByKey(keys []uint64, values []uint32) {
 	if len(keys) < 256 {
-		sort.Sort(byKey{keys, values})
+		sortFew(keys, values)
 		return
 	}
 	const width = 11
@@ -154,14 +155,19 @@ func sortByKey(keys []uint64, values []uint32) {
 	copy(values, fromV)
 }
 
-type byKey struct {
-	keys   []uint64
-	values []uint32
-}
-
-func (s byKey) Len() int           { return len(s.keys) }
-func (s byKey) Less(i, j int) bool { return s.keys[i] < s.keys[j] }
-func (s byKey) Swap(i, j int) {
-	s.keys[i], s.keys[j] = s.keys[j], s.keys[i]
-	s.values[i], s.values[j] = s.values[j], s.values[i]
+// sortFew is sortByKey for fewer than 256.
+func sortFew(keys []uint64, values []uint32) {
+	type row struct {
+		key   uint64
+		value uint32
+	}
+	var room [256]row
+	rows := room[:len(keys)]
+	for i, k := range keys {
+		rows[i] = row{k, values[i]}
+	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.key, b.key) })
+	for i, r := range rows {
+		keys[i], values[i] = r.key, r.value
+	}
 }

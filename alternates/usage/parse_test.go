@@ -210,7 +210,7 @@ func TestFindBelow(t *testing.T) {
 
 func TestSortByKey(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 5))
-	for _, n := range []int{0, 1, 100, 5000} {
+	for _, n := range []int{0, 1, 100, 255, 256, 5000} {
 		keys, values := make([]uint64, n), make([]uint32, n)
 		for i := range keys {
 			keys[i], values[i] = rnd.Uint64()>>(rnd.IntN(60)), uint32(i)
