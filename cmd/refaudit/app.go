@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"refaudit/repo"
 )
 
 // version is set by the build: -ldflags "-X main.version=1.2.3".
@@ -30,6 +32,7 @@ func run(ctx context.Context, e env, args []string) int {
 	if isRemoteHelper(args[0]) {
 		return runRemoteHelper(ctx, e, args)
 	}
+	e.userFiles = &repo.UserFiles{}
 	app := newApp(e, onlyCommand(args))
 	err := app.RunContext(ctx, permute(args, app.Commands, app.Flags))
 	if cause := context.Cause(ctx); cause != nil && err != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"refaudit/internal/fleet"
-	"refaudit/repo"
 	"refaudit/reports"
 	"refaudit/scan"
 )
@@ -85,7 +84,7 @@ func (p *printing) one(ctx context.Context, t target) error {
 }
 
 func (p *printing) take(ctx context.Context, t target) (*fleet.Fingerprint, error) {
-	target, err := scan.Open(t.path, t.how, repo.Options{Env: p.env.getenv, Cwd: p.env.dir})
+	target, err := scan.Open(t.path, t.how, p.env.seeing())
 	if err != nil {
 		return nil, err
 	}

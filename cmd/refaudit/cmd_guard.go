@@ -119,7 +119,7 @@ func (g *guarding) one(ctx context.Context, t target) error {
 
 // check reads the ref stores as a scan does, and then asks what has become of the refs.
 func (g *guarding) check(ctx context.Context, t target, path string) (scan.Result, *reports.Gate, error) {
-	target, err := scan.Open(t.path, t.how, repo.Options{Env: g.env.getenv, Cwd: g.env.dir})
+	target, err := scan.Open(t.path, t.how, g.env.seeing())
 	if err != nil {
 		return scan.Result{}, nil, err
 	}

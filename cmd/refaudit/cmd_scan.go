@@ -11,7 +11,6 @@ import (
 
 	"refaudit/finding"
 	"refaudit/internal/fleet"
-	"refaudit/repo"
 	"refaudit/reports"
 	"refaudit/scan"
 )
@@ -238,7 +237,7 @@ func (s *scanning) audit(ctx context.Context, one target, path string, report fu
 }
 
 func (s *scanning) read(ctx context.Context, one target, g *glance, report func(*finding.Finding) error) (scan.Result, error) {
-	t, err := scan.Open(one.path, one.how, repo.Options{Env: s.env.getenv, Cwd: s.env.dir})
+	t, err := scan.Open(one.path, one.how, s.env.seeing())
 	if err != nil {
 		return scan.Result{}, err
 	}

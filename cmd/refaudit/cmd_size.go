@@ -11,7 +11,6 @@ import (
 
 	"refaudit/alternates/usage"
 	"refaudit/finding"
-	"refaudit/repo"
 	"refaudit/reports"
 	"refaudit/scan"
 )
@@ -78,7 +77,7 @@ func runSize(ctx context.Context, e env, o sizeOptions) error {
 	}
 	s := &sizing{env: e, report: report, tally: newTally(e.now()), failOn: least, strict: o.strict, session: usage.NewSession(0),
 		options: usage.Options{Method: method, By: by, Exclude: o.exclude.Value(), ExcludeAlternates: o.excludeAlternates,
-			IgnoreDeadWorktrees: o.ignoreDead, Verify: o.verify, Repo: repo.Options{Env: e.getenv, Cwd: e.dir, UserFiles: &repo.UserFiles{}}}}
+			IgnoreDeadWorktrees: o.ignoreDead, Verify: o.verify, Repo: e.seeing()}}
 	if err := report.Start(&reports.Start{Command: "size", Version: versionString(), Time: e.now()}); err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func (o *output) open(e env) (reports.Report, func() error, error) {
 
 // checkConfig judges the settings that hold for all repositories, before any of them is read.
 func (e *env) checkConfig() error {
-	c, err := repo.UserConfig(repo.Options{Env: e.getenv, Cwd: e.dir})
+	c, err := repo.UserConfig(e.seeing())
 	if err == nil {
 		err = scan.CheckSettings(c)
 	}

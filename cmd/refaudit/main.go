@@ -15,6 +15,7 @@ import (
 
 	"refaudit/internal/logging"
 	"refaudit/repair"
+	"refaudit/repo"
 )
 
 // env is what a command gets from the world, so that tests can run commands in memory.
@@ -28,6 +29,12 @@ type env struct {
 	terminal       bool            // stdout is one
 	errTerminal    bool            // stderr is one
 	armed          <-chan struct{} // closed when signals are caught; nil: they are
+	userFiles      *repo.UserFiles // the user's configuration as it was when the run began; nil: as it is
+}
+
+// seeing says how a command that only reads sees repositories: all of them under the same configuration of the user.
+func (e *env) seeing() repo.Options {
+	return repo.Options{Env: e.getenv, Cwd: e.dir, UserFiles: e.userFiles}
 }
 
 // arm waits until signals are caught. Who is about to write anything calls it first, so that no signal can

@@ -76,7 +76,7 @@ func runScanRemote(ctx context.Context, e env, o scanOptions) error {
 }
 
 func (s *scanning) auditRemote(ctx context.Context, url remote.URL, report func(*finding.Finding) error) (scan.Result, error) {
-	config, err := repo.UserConfig(repo.Options{Env: s.env.getenv, Cwd: s.env.dir})
+	config, err := repo.UserConfig(s.env.seeing())
 	if err != nil {
 		return scan.Result{}, err
 	}
