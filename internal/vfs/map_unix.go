@@ -11,14 +11,18 @@ import (
 )
 
 // Mapping is a file in memory. Its bytes are valid until Close.
-type Mapping struct{ data []byte }
+type Mapping struct {
+	data   []byte
+	copied int64 // bytes, where it is a copy in a buffer and no map
+	buffer *buffer
+}
 
 // Bytes is the whole file.
 func (m *Mapping) Bytes() []byte { return m.data }
 
 // Close unmaps it. Nothing may read its bytes any more.
 func (m *Mapping) Close() error {
-	if m.data == nil {
+	if m.closeCopy() || m.data == nil {
 		return nil
 	}
 	data := m.data
@@ -26,8 +30,8 @@ func (m *Mapping) Close() error {
 	return unix.Munmap(data)
 }
 
-func mapFile(f *os.File, size int) (*Mapping, error) {
-	data, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
+func mapFile(fd uintptr, size int) (*Mapping, error) {
+	data, err := unix.Mmap(int(fd), 0, size, unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return nil, err
 	}

@@ -9,14 +9,18 @@ import (
 )
 
 // Mapping is a file in memory. Its bytes are valid until Close.
-type Mapping struct{ data []byte }
+type Mapping struct {
+	data   []byte
+	copied int64 // bytes, where it is a copy in a buffer and no map
+	buffer *buffer
+}
 
 // Bytes is the whole file.
 func (m *Mapping) Bytes() []byte { return m.data }
 
 // Close unmaps it. Nothing may read its bytes any more.
 func (m *Mapping) Close() error {
-	if m.data == nil {
+	if m.closeCopy() || m.data == nil {
 		return nil
 	}
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(m.data)))
@@ -24,8 +28,8 @@ func (m *Mapping) Close() error {
 	return windows.UnmapViewOfFile(at)
 }
 
-func mapFile(f *os.File, size int) (*Mapping, error) {
-	h, err := windows.CreateFileMapping(windows.Handle(f.Fd()), nil, windows.PAGE_READONLY, 0, 0, nil)
+func mapFile(fd uintptr, size int) (*Mapping, error) {
+	h, err := windows.CreateFileMapping(windows.Handle(fd), nil, windows.PAGE_READONLY, 0, 0, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func (o OS) Map(path string) (Mapped, Info, error) {
 	if st.Size != int64(int(st.Size)) {
 		return nil, st, &fs.PathError{Op: "map", Path: path, Err: ErrTooLarge}
 	}
-	m, err := mapFile(r.(osReader).File, int(st.Size))
+	m, err := mapFile(r.(osReader).Fd(), int(st.Size))
 	if err != nil {
 		return nil, st, &fs.PathError{Op: "map", Path: path, Err: err}
 	}

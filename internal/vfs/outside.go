@@ -5,12 +5,7 @@ import "io/fs"
 // ReadPath reads a regular file anywhere, under the rule for links that lead out of the tree: it
 // belongs to the tree's owner, or it lies inside. A file in the tree can name such a path too.
 func (d *Dir) ReadPath(path string, limit int64) ([]byte, error) {
-	f, st, err := d.openPath(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return readAll(f, st.Size(), limit)
+	return d.readPath(path, limit)
 }
 
 // Owner is the user id of the tree's owner: of its root folder. On Windows all owners are 0.

@@ -59,11 +59,9 @@ func (d *Dir) Path(name string) string {
 
 // Open opens a regular file for reading.
 func (d *Dir) Open(name string) (*os.File, error) {
-	f, _, err := d.open(name)
+	f, _, err := d.openPath(d.Path(name))
 	return f, err
 }
-
-func (d *Dir) open(name string) (*os.File, fs.FileInfo, error) { return d.openPath(d.Path(name)) }
 
 func (d *Dir) openPath(path string) (*os.File, fs.FileInfo, error) {
 	st, err := os.Stat(path)
@@ -81,7 +79,7 @@ func (d *Dir) openPath(path string) (*os.File, fs.FileInfo, error) {
 		if !st.Mode().IsRegular() {
 			err = &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
 		} else {
-			err = d.allow(path, st)
+			err = d.allow(path, ownerOf(st))
 		}
 	}
 	if err != nil {
@@ -93,8 +91,8 @@ func (d *Dir) openPath(path string) (*os.File, fs.FileInfo, error) {
 }
 
 // allow lets a file pass that belongs to the tree's owner or, whosever it is, lies inside the tree.
-func (d *Dir) allow(path string, st fs.FileInfo) error {
-	if ownerOf(st) == d.owner {
+func (d *Dir) allow(path string, owner uint32) error {
+	if owner == d.owner {
 		return nil
 	}
 	real, err := filepath.EvalSymlinks(path)
@@ -113,18 +111,22 @@ func (d *Dir) allow(path string, st fs.FileInfo) error {
 
 // ReadFile reads a regular file whole, if it has at most limit bytes.
 func (d *Dir) ReadFile(name string, limit int64) ([]byte, error) {
-	f, st, err := d.open(name)
+	return d.readPath(d.Path(name), limit)
+}
+
+func (d *Dir) readPath(path string, limit int64) ([]byte, error) {
+	f, size, err := d.openPlain(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return readAll(f, st.Size(), limit)
+	return readAll(f, path, size, limit)
 }
 
 // readAll reads to the end, however long the file has become since its size was asked.
-func readAll(f *os.File, size, limit int64) ([]byte, error) {
+func readAll(f plainFile, path string, size, limit int64) ([]byte, error) {
 	if size > limit {
-		return nil, &fs.PathError{Op: "read", Path: f.Name(), Err: fmt.Errorf("%w of %d bytes", ErrTooLarge, limit)}
+		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%w of %d bytes", ErrTooLarge, limit)}
 	}
 	buf := make([]byte, 0, size+1)
 	for {
@@ -137,7 +139,7 @@ func readAll(f *os.File, size, limit int64) ([]byte, error) {
 			return nil, err
 		}
 		if int64(len(buf)) > limit {
-			return nil, &fs.PathError{Op: "read", Path: f.Name(), Err: fmt.Errorf("%w of %d bytes", ErrTooLarge, limit)}
+			return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%w of %d bytes", ErrTooLarge, limit)}
 		}
 		if len(buf) == cap(buf) {
 			buf = append(buf, 0)[:len(buf)]
@@ -157,23 +159,27 @@ func (d *Dir) Stat(name string) (fs.FileInfo, error) { return os.Stat(d.Path(nam
 // Readlink is the text of a symbolic link.
 func (d *Dir) Readlink(name string) (string, error) { return os.Readlink(d.Path(name)) }
 
-// Map maps a regular file into memory, read-only. Only files that are never rewritten in place
+// Map maps a regular file into memory, read-only; a small one it reads. Only files that are never rewritten in place
 // may be mapped: packs, their indexes and bitmaps. Reading a mapping belongs inside Guard.
 func (d *Dir) Map(name string) (*Mapping, error) {
-	f, st, err := d.open(name)
+	path := d.Path(name)
+	f, size, err := d.openPlain(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if st.Size() == 0 {
+	if size == 0 {
 		return &Mapping{}, nil
 	}
-	if st.Size() != int64(int(st.Size())) {
-		return nil, &fs.PathError{Op: "map", Path: f.Name(), Err: ErrTooLarge}
+	if size != int64(int(size)) {
+		return nil, &fs.PathError{Op: "map", Path: path, Err: ErrTooLarge}
 	}
-	m, err := mapFile(f, int(st.Size()))
+	if m, err := copySmall(f, size); m != nil || err != nil {
+		return m, err
+	}
+	m, err := mapFile(f.Fd(), int(size))
 	if err != nil {
-		return nil, fmt.Errorf("map %s: %w", f.Name(), err)
+		return nil, fmt.Errorf("map %s: %w", path, err)
 	}
 	return m, nil
 }

@@ -3,11 +3,16 @@
 package vfs
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -88,7 +93,7 @@ func TestReadFileKeepsToItsLimit(t *testing.T) {
 
 func TestAMappedFileThatShrinksIsAnError(t *testing.T) {
 	d, _ := Open(t.TempDir())
-	size := 8 * os.Getpagesize()
+	size := smallFile + 8*os.Getpagesize()
 	os.WriteFile(d.Path("pack"), make([]byte, size), 0o600)
 	m, err := d.Map("pack")
 	if err != nil {
@@ -107,6 +112,92 @@ func TestAMappedFileThatShrinksIsAnError(t *testing.T) {
 	})
 	if !errors.Is(err, ErrFault) {
 		t.Errorf("read past the end of a cut file: %v", err)
+	}
+}
+
+// Small files are read, until so many are open that they are mapped.
+func TestSmallFilesAreCopied(t *testing.T) {
+	d, _ := Open(t.TempDir())
+	text := bytes.Repeat([]byte("text of a pack. "), smallFile/16)
+	os.WriteFile(d.Path("small"), text, 0o600)
+	os.WriteFile(d.Path("large"), append(text, '.'), 0o600)
+	before := copied.Load()
+	var open []*Mapping
+	for i := range smallFiles/smallFile + 3 {
+		m, err := d.Map("small")
+		if err != nil || !bytes.Equal(m.Bytes(), text) {
+			t.Fatal(i, err)
+		}
+		open = append(open, m)
+		if isCopy := m.copied > 0; isCopy != (before+int64(len(text)*(i+1)) <= smallFiles) {
+			t.Fatalf("file %d of %d bytes: %v", i, len(text), isCopy)
+		}
+	}
+	large, err := d.Map("large")
+	if err != nil || large.copied > 0 || len(large.Bytes()) != len(text)+1 {
+		t.Error(err)
+	}
+	for _, m := range append(open, large) {
+		if err := errors.Join(m.Close(), m.Close()); err != nil || m.Bytes() != nil {
+			t.Error(err)
+		}
+	}
+	if copied.Load() != before {
+		t.Errorf("%d bytes are said to be open, not %d", copied.Load(), before)
+	}
+	m, err := d.Map("small")
+	if err != nil || m.copied == 0 {
+		t.Error("there is no room again", err)
+	}
+	m.Close()
+}
+
+// A small file that is cut between the question for its size and the reading is what it is.
+func TestASmallFileThatShrinks(t *testing.T) {
+	before := copied.Load()
+	m, err := copySmall(strings.NewReader("half"), 8)
+	if err != nil || string(m.Bytes()) != "half" {
+		t.Error(err)
+	}
+	m.Close()
+	failed := errors.New("the disk")
+	if m, err := copySmall(io.MultiReader(strings.NewReader("half"), iotest.ErrReader(failed)), 8); m != nil || !errors.Is(err, failed) {
+		t.Error(m, err)
+	}
+	if copied.Load() != before {
+		t.Error("what is not open is counted")
+	}
+}
+
+func BenchmarkMap(b *testing.B) {
+	d, _ := Open(b.TempDir())
+	for _, size := range []int{8 << 10, smallFile, smallFile + 1} {
+		os.WriteFile(d.Path("file"), make([]byte, size), 0o600)
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				m, err := d.Map("file")
+				if err != nil {
+					b.Fatal(err)
+				}
+				for at := 0; at < size; at += 4096 {
+					sink ^= m.Bytes()[at]
+				}
+				m.Close()
+			}
+		})
+	}
+}
+
+var sink byte
+
+func BenchmarkReadFile(b *testing.B) {
+	d, _ := Open(b.TempDir())
+	os.WriteFile(d.Path("HEAD"), []byte("ref: refs/heads/main\n"), 0o600)
+	for b.Loop() {
+		if _, err := d.ReadFile("HEAD", 1<<20); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
