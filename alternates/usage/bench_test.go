@@ -1,15 +1,20 @@
 package usage
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"refaudit/internal/delta"
 	"refaudit/internal/gittest"
+	"refaudit/odb"
+	"refaudit/oid"
 	"refaudit/repo"
 )
 
@@ -69,6 +74,73 @@ func BenchmarkMeasure(b *testing.B) {
 	b.Run("one more fork of a pool", func(b *testing.B) { bench(b, &fork, shared, Options{ExcludeAlternates: true}) })
 	r.Git("commit-graph", "write", "--reachable")
 	b.Run("walk", func(b *testing.B) { bench(b, r, nil, Options{Method: Walk}) })
+}
+
+// indexOf is an index of n objects, which lie in the pack in the order of their ids.
+func indexOf(t testing.TB, n int) (x *odb.Index, ids [][]byte) {
+	t.Helper()
+	rnd := rand.NewChaCha8([32]byte{byte(n)})
+	for range n {
+		id := make([]byte, 20)
+		rnd.Read(id)
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, bytes.Compare)
+	file := []byte("\xfftOc\x00\x00\x00\x02")
+	at := 0
+	for first := range 256 {
+		for at < n && int(ids[at][0]) <= first {
+			at++
+		}
+		file = binary.BigEndian.AppendUint32(file, uint32(at))
+	}
+	for _, id := range ids {
+		file = append(file, id...)
+	}
+	file = append(file, make([]byte, 4*n)...) // CRCs
+	for i := range n {
+		file = binary.BigEndian.AppendUint32(file, uint32(12+i))
+	}
+	file = append(file, make([]byte, 40)...)
+	x, err := odb.ParseIndex(file, oid.SHA1, "test.idx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x, ids
+}
+
+// A fork's trees name many objects, of which the pool has nearly all: each look-up is of 32 ids, one a thousandth of
+// the index after another.
+func BenchmarkFindAll(b *testing.B) {
+	x, ids := indexOf(b, 300_000)
+	p := &pack{x: x, format: oid.SHA1}
+	var err error
+	if p.order, err = orderBySort(x, uint64(12+x.Count())); err != nil {
+		b.Fatal(err)
+	}
+	own, _ := indexOf(b, 200)
+	small := &pack{x: own, format: oid.SHA1}
+	if small.order, err = orderBySort(own, uint64(12+own.Count())); err != nil {
+		b.Fatal(err)
+	}
+	size := int(align(uint64(x.Count())))
+	sp := &space{format: oid.SHA1, own: 1, first: []uint32{0, 256}, stores: []*store{{packs: []*pack{small}, size: 256}, {packs: []*pack{p}, size: uint32(size)}}}
+	for _, s := range sp.stores {
+		s.expect(x.Count())
+	}
+	var group [together][]byte
+	var found [together]uint32
+	at := 0
+	for b.Loop() {
+		for i := range group {
+			at += 289
+			group[i] = ids[at%len(ids)]
+		}
+		sp.findAll(group[:], found[:])
+		if found[7] == none {
+			b.Fatal("lost")
+		}
+	}
 }
 
 // A tree of 500 entries, of which a delta changes one.

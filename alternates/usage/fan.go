@@ -69,9 +69,9 @@ func (p *pack) find(id *oid.ID) (uint32, bool) {
 	return p.pos[i], true
 }
 
-// expect prepares for n more finds. A fan takes as long as one or two for every hundred objects.
+// expect prepares for n more finds. A fan takes as long as one for every two hundred objects or three hundred.
 func (p *pack) expect(n int) {
-	if p.fan.Load() != nil || int(p.finds.Add(int64(n)))*64 < p.x.Count() {
+	if p.fan.Load() != nil || int(p.finds.Add(int64(n)))*256 < p.x.Count() {
 		return
 	}
 	p.fanOnce.Do(func() { p.fan.Store(newFan(p.x)) })

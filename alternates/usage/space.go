@@ -3,6 +3,7 @@ package usage
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"refaudit/internal/bitmap"
 	"refaudit/internal/vfs"
@@ -23,6 +24,7 @@ type space struct {
 	same      []map[uint32]uint32 // by store: numbers that are aliases, and of what number of the space
 	aliases   bitmap.Set          // numbers that stand for no object; nil: none
 	copies    []twin              // objects of other stores that our own have too
+	likely    atomic.Int32        // the store that most objects are found in, which are looked for just now
 }
 
 // twin is two numbers of one object.
@@ -140,14 +142,24 @@ func (sp *space) find(id *oid.ID) (uint32, bool) {
 const together = 32
 
 // findAll is find for at most that many raw ids: it puts their numbers into found, none for those that
-// are nowhere. Of ids it leaves nothing.
+// are nowhere. Of ids it leaves nothing. Whichever store an object is found in, one number stands for it, so they
+// are asked in any order: that first which had more than half of the last ids.
 func (sp *space) findAll(ids [][]byte, found []uint32) (touched byte) {
 	var part [together]uint32
 	var which [together]uint8 // of ids that are still to be found, their place in found
 	for i := range ids {
 		which[i], found[i] = uint8(i), none
 	}
-	for i, s := range sp.stores {
+	all, likely := len(ids), int(sp.likely.Load())
+	for n := range sp.stores {
+		i := n
+		switch {
+		case n == 0:
+			i = likely
+		case n <= likely:
+			i = n - 1
+		}
+		s := sp.stores[i]
 		touched ^= s.findAll(ids, part[:])
 		left := 0
 		for k, v := range part[:len(ids)] {
@@ -157,6 +169,9 @@ func (sp *space) findAll(ids [][]byte, found []uint32) (touched byte) {
 			}
 			ids[left], which[left] = ids[k], which[k]
 			left++
+		}
+		if i != likely && 2*(len(ids)-left) > all {
+			sp.likely.Store(int32(i))
 		}
 		if ids = ids[:left]; left == 0 {
 			break
