@@ -17,6 +17,8 @@ type Options struct {
 	// Severity is what is configured for git's ids; the defaults if nil. git looks at the order of
 	// the names only where nothing else was an error.
 	Severity func(finding.ID) finding.Severity
+	// Part tells that the bytes are part of a file, from the beginning of a line on that is not the first.
+	Part bool
 
 	first, most int // sizes of the window, for tests
 }
@@ -103,15 +105,19 @@ func (s *scan) run() error {
 	if !s.w.fill() {
 		return nil
 	}
-	if s.w.buf[0] == '#' {
+	switch {
+	case s.opts.Part:
+	case s.w.buf[0] == '#':
 		if !s.w.nextLine(&rec) {
 			return nil
 		}
 		if err := s.header(rec.ref, rec.refLen, rec.ended); err != nil {
 			return err
 		}
-	} else if err := s.headerMissing(); err != nil {
-		return err
+	default:
+		if err := s.headerMissing(); err != nil {
+			return err
+		}
 	}
 	for {
 		took, err := s.quick()

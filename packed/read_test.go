@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -236,4 +237,32 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("the dump is not the file: %v\n%q\n%q\n%d findings, read gave %d\n%+v\n%+v", err, whole, data, dumped, len(found), sum2, sum)
 		}
 	})
+}
+
+// A part of a file has no header, and promises nothing.
+func TestPartOfAFile(t *testing.T) {
+	line := strings.Repeat("ab", 20) + " refs/heads/a\n"
+	for text, want := range map[string][]finding.ID{
+		line:                               nil,
+		"# pack-refs with: sorted \n":      {finding.BadPackedRefEntry},
+		line + "^" + line[:40] + "\n":      nil,
+		"^" + line[:40] + "\n" + line:      {finding.BadPackedRefEntry, finding.PeelOrphan},
+		line[:41] + "refs/z\n" + line:      nil, // not in order, which Summary.Sorted tells
+		line + line[:41] + "refs/heads/b/": {finding.PackedRefEntryNotTerminated, finding.BadRefName},
+	} {
+		var got []finding.ID
+		sum, err := Read(strings.NewReader(text), int64(len(text)), oid.SHA1, Options{Part: true}, func(f finding.Finding) error {
+			got = append(got, f.ID)
+			return nil
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+		if sum.Header.Present || sum.Sorted == strings.Contains(text, "refs/z\n") {
+			t.Errorf("%q: %+v", text, sum)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/maphash"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,7 @@ type look struct {
 	handles []peel.Handle // scratch of judgeBatch
 	emit    func(*finding.Finding) error
 	now     func() time.Time
+	workers int
 
 	before *look           // the look before this one: only what it saw is reported, only its refs are judged
 	seen   map[uint64]bool // the keys of findings
@@ -50,8 +52,11 @@ type look struct {
 // lookOnce looks at the whole repository, or again at what the look before has seen. Findings
 // that survive the policy go to emit; in a second look, those that the first has seen too.
 func lookOnce(ctx context.Context, t *Target, policy *Policy, o Options, before *look, emit func(*finding.Finding) error) (*look, error) {
-	l := &look{target: t, format: t.Repo.Format, level: o.Level, policy: policy, emit: emit, before: before, now: o.Now,
+	l := &look{target: t, format: t.Repo.Format, level: o.Level, policy: policy, emit: emit, before: before, now: o.Now, workers: o.Workers,
 		seen: map[uint64]bool{}, named: map[string]bool{}, replacements: peel.Replacements{}, tagNames: policy.Wanted(finding.TagNameMismatch)}
+	if l.workers == 0 {
+		l.workers = runtime.GOMAXPROCS(0)
+	}
 	if before != nil {
 		l.replacements = before.replacements
 	}
@@ -61,7 +66,7 @@ func lookOnce(ctx context.Context, t *Target, policy *Policy, o Options, before 
 	if o.Level == Quick {
 		return l, l.stores(ctx, func(f finding.Finding) error { return l.report(&f) }, nil)
 	}
-	db, found, err := t.openObjects(o.Workers)
+	db, found, err := t.openObjects(l.workers)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +160,7 @@ func (l *look) time() time.Time {
 
 // stores visits the ref stores.
 func (l *look) stores(ctx context.Context, report func(finding.Finding) error, each func(*refstore.Ref) error) error {
-	o := refstore.Options{Hidden: l.level == Deep, Deep: l.level == Deep, Objects: l.level > Quick, Severity: l.policy.Severity, Now: l.now}
+	o := refstore.Options{Hidden: l.level == Deep, Deep: l.level == Deep, Objects: l.level > Quick, Severity: l.policy.Severity, Workers: l.workers, Now: l.now}
 	sum, err := l.target.Refs.Visit(ctx, o, report, each)
 	l.refs = sum.Refs
 	l.lostBytes = sum.Packed != nil && sum.Packed.LostBytes

@@ -18,6 +18,7 @@ type conflicts struct {
 	seed    maphash.Seed
 	lower   map[uint64]string // hash of a name in lower case -> the name, of names with capitals
 	fold    []byte
+	edge    *edge // where others come before; nil: these are the first
 }
 
 func newConflicts() *conflicts {
@@ -27,6 +28,9 @@ func newConflicts() *conflicts {
 // add takes the next name and gives the names that it can't stand beside, if any. same is how many bytes it has in
 // common with the one before.
 func (c *conflicts) add(name []byte, same int) (folder string, twin string) {
+	if c.edge != nil {
+		c.edge.add(name, same)
+	}
 	if same == len(c.prev) && same > 0 {
 		c.folders = append(c.folders, same)
 	}

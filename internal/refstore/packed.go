@@ -87,6 +87,9 @@ func (p *packedVisit) read(f *os.File) error {
 		return p.cantRead(packed.FileName, err)
 	}
 	p.header = peekHeader(f, st.Size(), p.repo.Format)
+	if p.sound(f, st.Size()) {
+		return nil
+	}
 	sum, err := packed.Read(f, st.Size(), p.repo.Format, packed.Options{File: p.label, Severity: p.o.Severity},
 		func(f finding.Finding) error { return p.stop(p.report(f)) },
 		func(e *packed.Entry) error { return p.stop(p.entry(e)) })

@@ -60,6 +60,7 @@ type Options struct {
 	Hidden  bool             // also visit records that are served to nobody
 	Objects bool             // objects are looked at: tell of ids that can be none
 	Deep    bool             // also judge the whole inside of tables, and what lies beside the refs
+	Workers int              // goroutines that may be busy; 0 or 1: this one
 	Now     func() time.Time // by which the age of leftovers is told; nil: the clock
 	// Severity is what is configured for git's ids; nil: the defaults.
 	Severity func(finding.ID) finding.Severity
