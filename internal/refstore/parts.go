@@ -2,21 +2,24 @@ package refstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"reflect"
+	"slices"
 	"sort"
 	"sync"
 
 	"refaudit/finding"
 	"refaudit/internal/refname"
 	"refaudit/packed"
+	"refaudit/reftable"
 )
 
-// Where nobody wants the records of a packed-refs file, but only to hear what is wrong with it, its parts are
-// looked at side by side: if each is sound by itself and they fit together, so is the file. One of which there is
-// anything to tell is read from front to back as ever, so that all is told in its order.
+// Where nobody wants the records of a store, but only to hear what is wrong with it, its parts are looked at side by
+// side: if each is sound by itself and they fit together, so is the whole. One of which there is anything to tell
+// is read from front to back as ever, so that all is told in its order.
 
 // partLeast is the least size of a part, in bytes. Tests make it smaller.
 var partLeast int64 = 512 << 10
@@ -24,17 +27,52 @@ var partLeast int64 = 512 << 10
 // errOdd ends the reading of a part about which there is something to tell.
 var errOdd = errors.New("not sound")
 
-// part is one part of a packed-refs file, with the loose refs whose names fall into it.
-type part struct {
-	from, to int64
-	first    []byte // the name in its first line; nil for the first part
-	loose    []looseRef
+func odd(finding.Finding) error { return errOdd }
 
-	sum  packed.Summary
-	refs int64
-	// The names of the part that its last name begins with, itself included: later ones may lie below them.
-	open [][]byte
-	edge edge
+// part is what is found of one part of a store by itself: of the refs with names from first on, up to the next part's.
+type part struct {
+	first []byte // nil: of the first part
+	names *conflicts
+	sum   Summary
+	edge  edge
+}
+
+// quiet is a visit that has nothing to do with v's but what it reads; it ends where there is something to tell.
+func (v *visit) quiet(ctx context.Context, one *part) *visit {
+	one.names = newConflicts()
+	if one.first != nil {
+		one.edge.first = one.first
+		one.names.edge = &one.edge
+	}
+	return &visit{ctx: ctx, repo: v.repo, place: v.place, o: v.o, sum: &one.sum, report: odd}
+}
+
+// unsure tells whether names of the part may differ only in case from names of another.
+func (one *part) unsure() bool { return len(one.names.lower) > 0 }
+
+// allSound does all that there is to do, side by side; false if any of it finds something odd.
+func (v *visit) allSound(tasks []func(context.Context) error) bool {
+	ctx, cancel := context.WithCancel(v.ctx)
+	defer cancel()
+	errs := make([]error, len(tasks))
+	var wg sync.WaitGroup
+	for i, do := range tasks {
+		wg.Go(func() {
+			if errs[i] = do(ctx); errs[i] != nil {
+				cancel() // for the others there is nothing left to find out
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...) == nil
+}
+
+// packedPart is a part of a packed-refs file, with the loose refs whose names fall into it.
+type packedPart struct {
+	part
+	from, to int64
+	loose    []looseRef
+	read     packed.Summary
 }
 
 // sound tells whether the file has nothing to tell of, and then has counted its refs.
@@ -47,27 +85,21 @@ func (p *packedVisit) sound(f io.ReaderAt, size int64) bool {
 	if !ok {
 		return false
 	}
-	ctx, cancel := context.WithCancel(p.ctx)
-	defer cancel()
-	errs := make([]error, n)
-	var wg sync.WaitGroup
+	var tasks []func(context.Context) error
+	var all []*part
 	for i := range parts {
-		wg.Go(func() {
-			if errs[i] = p.look(ctx, f, &parts[i]); errs[i] != nil {
-				cancel() // for the others there is nothing left to find out
-			}
-		})
+		tasks = append(tasks, func(ctx context.Context) error { return p.look(ctx, f, &parts[i]) })
+		all = append(all, &parts[i].part)
 	}
-	wg.Wait()
-	if errors.Join(errs...) != nil || !fit(parts) {
+	if !p.allSound(tasks) || !fit(all) {
 		return false
 	}
-	whole := packed.Summary{Header: parts[0].sum.Header, Size: size, Sorted: true}
+	whole := packed.Summary{Header: parts[0].read.Header, Size: size, Sorted: true}
 	for i := range parts {
-		whole.Lines += parts[i].sum.Lines
-		whole.Refs += parts[i].sum.Refs
-		whole.Peels += parts[i].sum.Peels
-		p.sum.Refs += parts[i].refs
+		whole.Lines += parts[i].read.Lines
+		whole.Refs += parts[i].read.Refs
+		whole.Peels += parts[i].read.Peels
+		p.sum.Refs += parts[i].sum.Refs
 	}
 	p.sum.Packed = &whole
 	p.over.at = len(p.over.loose)
@@ -75,8 +107,8 @@ func (p *packedVisit) sound(f io.ReaderAt, size int64) bool {
 }
 
 // cut makes n parts of about the same size; false where a line at a cut is not a ref's.
-func (p *packedVisit) cut(f io.ReaderAt, size, n int64) ([]part, bool) {
-	parts := make([]part, n)
+func (p *packedVisit) cut(f io.ReaderAt, size, n int64) ([]packedPart, bool) {
+	parts := make([]packedPart, n)
 	loose := p.over.loose
 	for i := range parts[1:] {
 		at, name := lineAt(f, size/n*int64(i+1), p.repo.Format.HexLen())
@@ -118,68 +150,132 @@ func lineAt(f io.ReaderAt, after int64, digits int) (at int64, name []byte) {
 }
 
 // look reads one part. The error is nil if it is sound.
-func (p *packedVisit) look(ctx context.Context, f io.ReaderAt, one *part) error {
-	var sum Summary
-	report := func(finding.Finding) error { return errOdd }
-	q := &packedVisit{names: newConflicts(), over: overlay{loose: one.loose}, label: p.label, header: p.header,
-		visit: &visit{ctx: ctx, repo: p.repo, place: p.place, o: p.o, sum: &sum, report: report}}
-	isPart := one.first != nil
-	if isPart {
-		one.edge.first = one.first
-		q.names.edge = &one.edge
-	}
+func (p *packedVisit) look(ctx context.Context, f io.ReaderAt, one *packedPart) error {
+	q := &packedVisit{visit: p.quiet(ctx, &one.part), names: one.names, over: overlay{loose: one.loose}, label: p.label, header: p.header}
+	o := packed.Options{File: p.label, Severity: p.o.Severity, Part: one.first != nil}
 	var err error
-	one.sum, err = packed.Read(io.NewSectionReader(f, one.from, one.to-one.from), one.to-one.from, p.repo.Format,
-		packed.Options{File: p.label, Severity: p.o.Severity, Part: isPart}, report, func(e *packed.Entry) error {
-			if len(q.names.lower) > 0 {
-				return errOdd // a name in another part may differ from it only in case
-			}
-			return q.entry(e)
-		})
+	one.read, err = packed.Read(io.NewSectionReader(f, one.from, one.to-one.from), one.to-one.from, p.repo.Format, o, odd, func(e *packed.Entry) error {
+		if one.unsure() {
+			return errOdd
+		}
+		return q.entry(e)
+	})
 	if err == nil {
 		err = q.over.rest(q.pass)
 	}
 	if err != nil {
 		return err
 	}
-	s := &one.sum
+	s := &one.read
 	plain := packed.Summary{Header: s.Header, Size: s.Size, Lines: s.Lines, Refs: s.Refs, Peels: s.Peels, Sorted: true}
-	if q.over.unsorted || len(q.names.lower) > 0 || len(sum.Unread) > 0 || !reflect.DeepEqual(*s, plain) {
+	if q.over.unsorted || one.unsure() || len(one.sum.Unread) > 0 || !reflect.DeepEqual(*s, plain) {
 		return errOdd
 	}
-	one.refs = sum.Refs
-	for _, n := range q.names.folders {
-		one.open = append(one.open, q.names.prev[:n])
+	return nil
+}
+
+// sound tells whether the tables have nothing to tell of, and then has counted their refs.
+func (w *tableVisit) sound() bool {
+	if w.each != nil || w.o.Deep || w.place.prefix != "" || len(w.tables) == 0 {
+		return false
 	}
-	one.open = append(one.open, q.names.prev)
+	largest := slices.MaxFunc(w.tables, func(a, b *reftable.Table) int { return cmp.Compare(a.Size(), b.Size()) })
+	n := min(int64(w.o.Workers), largest.Size()/partLeast)
+	if n < 2 {
+		return false
+	}
+	cuts := largest.Split(int(n))
+	if cuts == nil {
+		return false
+	}
+	for _, t := range w.tables {
+		t.Damage = func(*finding.Corrupt) error { return errOdd }
+	}
+	parts := make([]tablePart, n)
+	var tasks []func(context.Context) error
+	var all []*part
+	for i := range parts {
+		one := &parts[i]
+		if i > 0 {
+			one.first = cuts[i-1]
+		}
+		if i < len(cuts) {
+			one.end = cuts[i]
+		}
+		all = append(all, &one.part)
+		tasks = append(tasks, func(ctx context.Context) error { return w.look(ctx, one) })
+	}
+	if !w.allSound(tasks) || !fit(all) {
+		return false
+	}
+	var read []*reftable.Stretch
+	for i := range parts {
+		read = append(read, parts[i].read)
+	}
+	if whole, err := reftable.JudgeStretches(read, odd); !whole || err != nil {
+		return false
+	}
+	for i := range parts {
+		w.sum.Refs += parts[i].sum.Refs
+		w.head = w.head || parts[i].head
+	}
+	return true
+}
+
+// tablePart is a part of a stack of tables.
+type tablePart struct {
+	part
+	end  []byte // the first name of the next part; nil: this is the last
+	head bool   // HEAD was met
+	read *reftable.Stretch
+}
+
+// look reads one part. The error is nil if it is sound.
+func (w *tableVisit) look(ctx context.Context, one *tablePart) error {
+	q := &tableVisit{visit: w.quiet(ctx, &one.part), tables: w.tables, names: one.names}
+	one.read = reftable.MergeStretch(w.tables, one.first, one.end)
+	for one.read.Next() {
+		if q.n++; q.n&0xfff == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		if err := q.record(one.read.Merged); err != nil {
+			return err
+		}
+		if one.unsure() {
+			return errOdd
+		}
+	}
+	if err := one.read.Err(); err != nil {
+		return err
+	}
+	if len(one.sum.Unread) > 0 {
+		return errOdd
+	}
+	one.head = q.head
 	return nil
 }
 
 // fit tells whether sound parts make a sound whole: the names rise from one to the next, and none of a
 // part lies below one of an earlier part.
-func fit(parts []part) bool {
-	var open [][]byte // names of earlier parts that the last name before begins with
-	for i := range parts {
-		one := &parts[i]
-		if i > 0 {
-			last := parts[i-1].open[len(parts[i-1].open)-1]
-			if bytes.Compare(last, one.first) >= 0 {
+func fit(parts []*part) bool {
+	var open [][]byte // names so far that the last one begins with, itself included
+	for _, one := range parts {
+		for i, name := range open {
+			if i == len(open)-1 && bytes.Compare(name, one.first) >= 0 || one.edge.below(name) {
 				return false
 			}
-			for _, name := range open {
-				if one.edge.below(name) {
-					return false
-				}
-			}
 		}
-		last := one.open[len(one.open)-1]
-		kept := one.open
-		for _, name := range open {
-			if bytes.HasPrefix(last, name) {
-				kept = append(kept, name)
-			}
+		last := one.names.prev
+		if len(last) == 0 {
+			continue // a part without names
 		}
-		open = kept
+		kept := slices.DeleteFunc(open, func(name []byte) bool { return !bytes.HasPrefix(last, name) })
+		for _, n := range one.names.folders {
+			kept = append(kept, last[:n])
+		}
+		open = append(kept, last)
 	}
 	return true
 }

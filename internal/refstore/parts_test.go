@@ -13,6 +13,7 @@ import (
 
 	"refaudit/finding"
 	"refaudit/oid"
+	"refaudit/reftable"
 	"refaudit/repo"
 )
 
@@ -63,9 +64,14 @@ func isSound(t testing.TB, r *repo.Repo, workers int) bool {
 // opened is a repository without objects of which the tests write packed-refs themselves.
 func opened(t testing.TB, f oid.Format) *repo.Repo {
 	t.Helper()
+	return openedAs(t, f, "files", "ref: refs/heads/main\n")
+}
+
+func openedAs(t testing.TB, f oid.Format, storage, head string) *repo.Repo {
+	t.Helper()
 	dir := t.TempDir()
-	config := "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = " + f.String() + "\n"
-	for name, text := range map[string]string{"HEAD": "ref: refs/heads/main\n", "config": config, "objects/x": "", "refs/heads/x": ""} {
+	config := "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = " + f.String() + "\n\trefStorage = " + storage + "\n"
+	for name, text := range map[string]string{"HEAD": head, "config": config, "objects/x": "", "refs/heads/x": ""} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -231,6 +237,127 @@ func TestPartsThatDoNotFit(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// tableOf is a table of these names; those in gone are deleted.
+func tableOf(t testing.TB, rnd *rand.Rand, f oid.Format, index uint64, block int, names, gone []string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := reftable.NewWriter(&b, reftable.Options{Format: f, Min: index, Max: index, BlockSize: block})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := slices.Concat(names, gone)
+	slices.Sort(all)
+	for _, name := range slices.Compact(all) {
+		ref := reftable.Ref{Name: []byte(name), UpdateIndex: index, Type: reftable.Direct}
+		switch {
+		case slices.Contains(gone, name):
+			ref.Type = reftable.Deletion
+		case name == "HEAD" || rnd.IntN(20) == 0:
+			ref.Type, ref.Target = reftable.Symref, []byte("refs/heads/main")
+		default:
+			id := make([]byte, f.Size())
+			for i := range id {
+				id[i] = byte(rnd.UintN(256))
+			}
+			if ref.Value = id; rnd.IntN(3) == 0 {
+				ref.Type, ref.Peel = reftable.Peeled, slices.Clone(id)
+			}
+		}
+		if err := w.AddRef(&ref); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// writeStack makes these tables the stack, the oldest first.
+func writeStack(t testing.TB, r *repo.Repo, tables [][]byte) {
+	t.Helper()
+	list := ""
+	for i, data := range tables {
+		name := fmt.Sprintf("0x%012x-0x%012x-%08x.ref", i+1, i+1, i)
+		write(t, r, "reftable/"+name, string(data))
+		list += name + "\n"
+	}
+	write(t, r, "reftable/tables.list", list)
+}
+
+// stackIsSound tells whether a stack is found sound by its parts.
+func stackIsSound(t testing.TB, r *repo.Repo, workers int) bool {
+	t.Helper()
+	v := &visit{ctx: context.Background(), repo: r, place: &place{root: r.Refs.Root, main: true}, o: Options{Workers: workers}, sum: &Summary{}, report: odd}
+	s, whole, err := v.openStack()
+	if s != nil {
+		defer s.close()
+	}
+	return err == nil && whole && (&tableVisit{visit: v, tables: s.tables, names: newConflicts()}).sound()
+}
+
+// As with packed-refs, but with stacks of tables.
+func TestPartsOfStacksSayWhatTheWholeDoes(t *testing.T) {
+	inParts(t, 200)
+	words := []string{"a", "b", "ab", "a-b", "a.b", "v1", "v10", "v1-x", "a/b", "v1/x", "release", "main", "x/y/z", "long-name-of-a-branch"}
+	odd := []string{"B", "Release", "a.lock", "..", "b//c", "é", "x@{y"}
+	sound := 0
+	for n := range 3000 {
+		rnd := rand.New(rand.NewPCG(uint64(n), 6))
+		f := []oid.Format{oid.SHA1, oid.SHA256}[rnd.IntN(2)]
+		r := openedAs(t, f, "reftable", "ref: refs/heads/.invalid\n")
+		from := words
+		if rnd.IntN(4) == 0 {
+			from = append(slices.Clone(words), odd...)
+		}
+		block := []int{256, 300, 512, 4096}[rnd.IntN(4)]
+		names := []string{"HEAD"}
+		for range 30 + rnd.IntN(100) {
+			name := []string{"refs/heads", "refs/tags"}[rnd.IntN(2)]
+			for range 1 + rnd.IntN(3) {
+				name += "/" + from[rnd.IntN(len(from))]
+				if rnd.IntN(3) == 0 {
+					name += fmt.Sprint(rnd.IntN(30))
+				}
+			}
+			if rnd.IntN(8) == 0 || !slices.ContainsFunc(names, func(k string) bool { return strings.HasPrefix(name, k+"/") || strings.HasPrefix(k, name+"/") }) {
+				names = append(names, name)
+			}
+		}
+		tables := [][]byte{tableOf(t, rnd, f, 1, block, names, nil)}
+		for i := range rnd.IntN(3) {
+			var some, gone []string
+			for range 1 + rnd.IntN(4) {
+				some = append(some, names[rnd.IntN(len(names))]+[]string{"", "-z"}[rnd.IntN(2)])
+			}
+			for range rnd.IntN(3) {
+				gone = append(gone, names[rnd.IntN(len(names))])
+			}
+			tables = append(tables, tableOf(t, rnd, f, uint64(i+2), block, some, gone))
+		}
+		for range max(0, rnd.IntN(4)-2) { // some damage
+			data := tables[rnd.IntN(len(tables))]
+			data[rnd.IntN(len(data))] ^= 1 << rnd.IntN(8)
+		}
+		writeStack(t, r, tables)
+		want := told(t, r, 1)
+		for _, workers := range []int{2, 3, 7} {
+			if got := told(t, r, workers); got != want {
+				t.Fatalf("%d, %d workers:\n%swant\n%s", n, workers, got, want)
+			}
+			if stackIsSound(t, r, workers) {
+				sound++
+				if strings.Count(want, "\n") != 1 {
+					t.Fatalf("%d, %d workers: sound, and there is something to tell:\n%s", n, workers, want)
+				}
+			}
+		}
+	}
+	if sound < 800 {
+		t.Errorf("only %d stacks were found sound by their parts", sound)
 	}
 }
 

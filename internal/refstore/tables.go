@@ -72,7 +72,10 @@ func (v *visit) records(tables []*reftable.Table) error {
 	}
 	w := &tableVisit{visit: v, tables: tables, names: newConflicts()}
 	told := len(v.sum.Unread)
-	err := w.read()
+	var err error
+	if !w.sound() {
+		err = w.read()
+	}
 	if errors.Is(err, reftable.ErrDamaged) { // each fault has been told
 		if len(v.sum.Unread) == told {
 			v.sum.unread(err.Error())
