@@ -67,15 +67,16 @@ func (q *quick) run(readRefs func() error) (done bool, err error) {
 	var beside sync.WaitGroup
 	covered := false
 	var revErr error
-	beside.Go(func() {
-		if q.pack.Has("rev") { // from here, so that it needs no thread of its own
+	refs := make(chan error, 1)
+	beside.Go(func() { // it begins when a thread has woken: until then the refs are read here
+		if q.pack.Has("rev") {
 			beside.Go(func() { revErr = q.readRev() })
 		}
-		if err = readRefs(); err != nil {
-			return
+		if err = <-refs; err == nil {
+			covered = vfs.Guard(func() error { return q.cover(name, data) }) == nil
 		}
-		covered = vfs.Guard(func() error { return q.cover(name, data) }) == nil
 	})
+	refs <- readRefs()
 	damaged := vfs.Guard(func() error { return bitmap.Verify(name, data, q.owner.Format) })
 	beside.Wait()
 	if err != nil || damaged != nil || revErr != nil || !covered {

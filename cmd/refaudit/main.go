@@ -6,15 +6,12 @@ import (
 	"context"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"golang.org/x/term"
 
 	"refaudit/internal/logging"
-	"refaudit/repair"
 	"refaudit/repo"
 )
 
@@ -28,7 +25,7 @@ type env struct {
 	dir            string          // the working folder
 	terminal       bool            // stdout is one
 	errTerminal    bool            // stderr is one
-	armed          <-chan struct{} // closed when signals are caught; nil: they are
+	signals        *signals        // nil: they are caught
 	userFiles      *repo.UserFiles // the user's configuration as it was when the run began; nil: as it is
 }
 
@@ -37,11 +34,11 @@ func (e *env) seeing() repo.Options {
 	return repo.Options{Env: e.getenv, Cwd: e.dir, UserFiles: e.userFiles}
 }
 
-// arm waits until signals are caught. Who is about to write anything calls it first, so that no signal can
-// end the program in the middle of it; who only reads need not lose the time.
+// arm makes sure that signals are caught. Who is about to write anything calls it first, so that no signal can
+// end the program in the middle of it.
 func (e *env) arm() {
-	if e.armed != nil {
-		<-e.armed
+	if e.signals != nil {
+		e.signals.arm()
 	}
 }
 
@@ -54,30 +51,12 @@ func (e *env) abs(path string) string {
 }
 
 func main() {
-	ctx, armed := withSignals(context.Background())
+	ctx, signals := withSignals(context.Background())
 	dir, _ := os.Getwd()
-	e := env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: time.Now, getenv: os.LookupEnv, dir: dir, armed: armed,
+	e := env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: time.Now, getenv: os.LookupEnv, dir: dir, signals: signals,
 		terminal: term.IsTerminal(int(os.Stdout.Fd())), errTerminal: term.IsTerminal(int(os.Stderr.Fd()))}
 	e.log = logging.New(os.Stderr, logLevel(e.getenv), e.now)
 	os.Exit(run(ctx, e, os.Args))
-}
-
-// withSignals ends the context at the first signal, so that the summary can still be written,
-// and the program at the second. The channel is closed when signals are caught: for each of them the
-// runtime has to talk to a thread of its own, which takes a tenth of a short run.
-func withSignals(parent context.Context) (context.Context, <-chan struct{}) {
-	ctx, cancel := context.WithCancelCause(parent)
-	ch := make(chan os.Signal, 2)
-	armed := make(chan struct{})
-	go func() {
-		signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-		close(armed)
-		cancel(&signalError{<-ch})
-		sig := <-ch
-		repair.Abandon()
-		os.Exit((&signalError{sig}).code())
-	}()
-	return ctx, armed
 }
 
 // logLevel is what REFAUDIT_LOG=debug|info|warn|error asks for.

@@ -32,8 +32,8 @@ func TestWritersWaitUntilSignalsAreCaught(t *testing.T) {
 		{"hook install REPO", true},
 	} {
 		dir := t.TempDir()
-		armed := make(chan struct{})
-		e := env{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, log: logging.Discard(), now: time.Now, dir: dir, armed: armed,
+		held := &signals{need: make(chan struct{}), armed: make(chan struct{})}
+		e := env{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, log: logging.Discard(), now: time.Now, dir: dir, signals: held,
 			getenv: func(name string) (string, bool) {
 				v, ok := map[string]string{"HOME": dir, "XDG_STATE_HOME": filepath.Join(dir, "state"), "GIT_CONFIG_NOSYSTEM": "1"}[name]
 				return v, ok
@@ -55,7 +55,7 @@ func TestWritersWaitUntilSignalsAreCaught(t *testing.T) {
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 			t.Errorf("%s: wrote %v before, error %v", c.args, left, err)
 		}
-		close(armed)
+		close(held.armed)
 		<-done
 	}
 }
