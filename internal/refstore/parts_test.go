@@ -398,3 +398,30 @@ func BenchmarkQuickPacked(b *testing.B) {
 		})
 	}
 }
+
+func FuzzPartsOfStacks(f *testing.F) {
+	inParts(f, 300)
+	rnd := rand.New(rand.NewPCG(5, 6))
+	names := []string{"HEAD"}
+	for i := range 120 {
+		names = append(names, fmt.Sprintf("refs/%s/a%s%d", []string{"heads", "tags"}[i%2], []string{"-", ".", "b"}[i%3], i))
+	}
+	tables := [][]byte{tableOf(f, rnd, oid.SHA1, 1, 256, names, nil), tableOf(f, rnd, oid.SHA1, 2, 256, names[50:60], names[70:75])}
+	r := openedAs(f, oid.SHA1, "reftable", "ref: refs/heads/.invalid\n")
+	f.Add([]byte{})
+	f.Add([]byte{0, 1, 0, 1, 1, 20, 0, 3})
+	f.Fuzz(func(t *testing.T, flips []byte) { // of four bytes each: a table, a place in it, a bit
+		damaged := [][]byte{bytes.Clone(tables[0]), bytes.Clone(tables[1])}
+		for ; len(flips) >= 4; flips = flips[4:] {
+			data := damaged[flips[0]%2]
+			data[(int(flips[1])<<8|int(flips[2]))%len(data)] ^= 1 << (flips[3] % 8)
+		}
+		writeStack(t, r, damaged)
+		want := told(t, r, 1)
+		for _, workers := range []int{2, 5} {
+			if got := told(t, r, workers); got != want {
+				t.Fatalf("%d workers:\n%swant\n%s", workers, got, want)
+			}
+		}
+	})
+}
