@@ -51,6 +51,9 @@ func (m *measuring) reachBy(ctx context.Context, p *plan) (*reached, error) {
 		defer b.end()
 	}
 	r := &reached{used: map[string]int{}}
+	if len(m.names) == 0 { // no ref counts, so there is no namespace: nothing is reached, which is known
+		r.take(m, w, b)
+	}
 	for _, name := range m.names {
 		if err := w.from(ctx, m.roots[name]); err != nil {
 			return nil, err

@@ -372,3 +372,27 @@ func partialClone(t *testing.T) *gittest.Repo {
 	p.Path = path
 	return &p
 }
+
+// Where no ref counts, nothing is reached, however it is to be split.
+func TestWithoutAnyRef(t *testing.T) {
+	for _, o := range gittest.AllFormats {
+		pool := gittest.New(t, o)
+		fork := gittest.New(t, o)
+		fork.WriteFile("objects/info/alternates", []byte(pool.File("objects")+"\n"))
+		for _, r := range []*gittest.Repo{pool, fork} {
+			for _, by := range []By{ByNothing, ByType, ByNamespace} {
+				for _, method := range []Method{Auto, Walk, Bitmap} {
+					s := NewSession(2)
+					u := measured(t, s, r, Options{By: by, Method: method, Exclude: []string{"*"}})
+					s.Close()
+					if reached, known := u.Bytes[Reachable]; reached != 0 || !known {
+						t.Errorf("%v by %s, %s: %v, unknown %v", o, by, method, u.Bytes, u.Unknown)
+					}
+					if len(u.Shares) > 0 && by == ByNamespace {
+						t.Errorf("%v: shares %v", o, u.Shares)
+					}
+				}
+			}
+		}
+	}
+}
