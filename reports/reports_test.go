@@ -3,6 +3,7 @@ package reports
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"os/exec"
@@ -153,6 +154,27 @@ func TestShellQuote(t *testing.T) {
 			if out, err := exec.Command(sh, "-c", "printf %s "+got).Output(); err != nil || string(out) != path {
 				t.Errorf("%q: the shell reads %q", path, out)
 			}
+		}
+	}
+}
+
+// A run that computes disk usage has checked no refs, and doesn't count them.
+func TestTextOfUsageCountsNoRefs(t *testing.T) {
+	for command, want := range map[string]string{
+		"size": "1 repository: 0 errors, 1 warning, 0 info\n",
+		"scan": "1 repository, 0 refs, 0 cached peels checked: 0 errors, 1 warning, 0 info\n",
+	} {
+		var b strings.Builder
+		r, err := New("text", &b, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Summary{Repositories: map[State]int64{Clean: 1}, Severities: map[finding.Severity]int64{finding.Warn: 1}}
+		if err := errors.Join(r.Start(&Start{Command: command}), r.Summary(s)); err != nil {
+			t.Fatal(err)
+		}
+		if b.String() != want {
+			t.Errorf("%s: %q, want %q", command, b.String(), want)
 		}
 	}
 }

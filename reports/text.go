@@ -13,11 +13,12 @@ import (
 // text is the report for a person: grouped by repository, the ref first, then what is wrong,
 // what the world sees because of it, and the command that mends it.
 type text struct {
-	w       io.Writer
-	o       Options
-	repo    string // whose heading was printed last
-	fixable int    // findings under that heading that `fix` mends
-	err     error
+	w        io.Writer
+	o        Options
+	repo     string // whose heading was printed last
+	fixable  int    // findings under that heading that `fix` mends
+	measures bool   // the run computes disk usage, and checks no refs
+	err      error
 }
 
 func (t *text) printf(format string, args ...any) {
@@ -233,7 +234,11 @@ func (t *text) Notice(n *Notice) error {
 	return t.err
 }
 
-func (t *text) Start(*Start) error       { return nil }
+func (t *text) Start(s *Start) error {
+	t.measures = s.Command == "size"
+	return nil
+}
+
 func (t *text) Progress(*Progress) error { return nil }
 
 func (t *text) Summary(s *Summary) error {
@@ -248,8 +253,11 @@ func (t *text) Summary(s *Summary) error {
 		return t.err
 	}
 	sev := severities(s.Severities)
-	t.printf("%s, %s, %s checked: %s, %s, %d info", count(repos, "repository", "repositories"), count(s.Refs, "ref", "refs"),
-		count(s.PeelsChecked, "cached peel", "cached peels"), count(sev["error"], "error", "errors"), count(sev["warn"], "warning", "warnings"), sev["info"])
+	t.printf("%s", count(repos, "repository", "repositories"))
+	if !t.measures {
+		t.printf(", %s, %s checked", count(s.Refs, "ref", "refs"), count(s.PeelsChecked, "cached peel", "cached peels"))
+	}
+	t.printf(": %s, %s, %d info", count(sev["error"], "error", "errors"), count(sev["warn"], "warning", "warnings"), sev["info"])
 	if s.Known > 0 {
 		t.printf("; %d known (baseline)", s.Known)
 	}
