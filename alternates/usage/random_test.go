@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,6 +114,9 @@ func (g *generator) repository() *gittest.Repo {
 	g.fill(r)
 	if g.one(3) {
 		g.shareMore(r)
+	}
+	if g.one(3) {
+		g.packTwice(r)
 	}
 	return r
 }
@@ -240,6 +244,7 @@ func (g *generator) store(r *gittest.Repo) {
 		{"-c", "bitmapPseudoMerge.all.pattern=refs/", "-c", "bitmapPseudoMerge.all.threshold=now", "-c", "bitmapPseudoMerge.all.stableThreshold=now",
 			"-c", "bitmapPseudoMerge.all.stableSize=2", "repack", "-q", "-a", "-d", "-b"},
 		{"gc", "-q"},
+		{"repack", "-q", "-a", "-F"},
 		{"-c", "pack.depth=1", "-c", "repack.useDeltaBaseOffset=false", "repack", "-q", "-a", "-d", "-F"},
 		nil,
 	}
@@ -266,4 +271,41 @@ func (g *generator) shareMore(r *gittest.Repo) {
 		r.WriteFile("objects/pack/"+filepath.Base(path), data)
 	}
 	g.did = append(g.did, fmt.Sprintf("%d files of pools are copied", len(packs)))
+}
+
+// packTwice packs what is reachable once more, in the opposite order: what was a base is a delta of what was a delta of it.
+func (g *generator) packTwice(r *gittest.Repo) {
+	packBackwards(r)
+	g.did = append(g.did, filepath.Base(r.Path)+": packed once more, backwards")
+}
+
+func packBackwards(r *gittest.Repo) {
+	ids := strings.Fields(r.Git("rev-list", "--objects", "--no-object-names", "--all"))
+	slices.Reverse(ids)
+	r.GitIn(strings.Join(ids, "\n"), "pack-objects", "-q", "--no-reuse-delta", r.File("objects/pack/pack"))
+}
+
+// Trees that are deltas of each other, in two packs: none may be left to the other.
+func TestTreesThatAreDeltasOfEachOther(t *testing.T) {
+	for _, o := range gittest.AllFormats {
+		r := gittest.New(t, o)
+		blob := r.WriteObject("blob", []byte("in all trees\n"))
+		parent := ""
+		for i := range 6 {
+			var b strings.Builder
+			for k := range 20 {
+				fmt.Fprintf(&b, "100644 blob %s\tc%d\n", blob, k)
+			}
+			fmt.Fprintf(&b, "100644 blob %s\tf\n", r.WriteObject("blob", []byte(strings.Repeat(fmt.Sprintln("line", i), 30))))
+			args := []string{"commit-tree", "-m", "x", r.GitIn(b.String(), "mktree")}
+			if parent != "" {
+				args = append(args, "-p", parent)
+			}
+			parent = r.Git(args...)
+		}
+		r.Git("update-ref", "refs/heads/main", parent)
+		r.Git("-c", "repack.writeBitmaps=false", "repack", "-adq")
+		packBackwards(r)
+		check(t, r, nil)
+	}
 }

@@ -151,6 +151,10 @@ func (k *worker) tree(v uint32) {
 	}
 }
 
+// read tells whether a tree is read from this copy of it. Only a base that is can be left to its own walk: that of
+// another copy may be a delta of the very tree at hand, in another pack, and each would be left to the other.
+func (k *worker) read(v uint32) bool { return k.sp.canon(v) == v }
+
 // entries notes what a tree leads to, but for what its base does if that is walked.
 func (k *worker) entries(v uint32, o *object) error {
 	size := k.sp.format.Size()
@@ -160,7 +164,7 @@ func (k *worker) entries(v uint32, o *object) error {
 		}
 	}
 	starts, err := k.starts[:0], error(nil)
-	if o.isDelta && k.done.HasShared(k.sp.canon(o.base)) {
+	if o.isDelta && k.read(o.base) && k.done.HasShared(o.base) {
 		marks := k.rd.marksOf(o.base)
 		if marks == nil {
 			marks = k.markBase(o, size)
