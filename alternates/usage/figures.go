@@ -223,5 +223,6 @@ func (m *measuring) verify(ctx context.Context, r *reached) error {
 	f := finding.New(finding.BitmapUnusable, finding.Pos{File: m.repo.ObjectDir}, "bitmaps give other numbers than walking, which are given here: %s", strings.Join(differ, ", "))
 	m.u.Findings = append(m.u.Findings, f)
 	m.u.Bytes, m.u.Unknown, m.u.Shares = other.u.Bytes, other.u.Unknown, other.u.Shares
+	m.u.Method, m.u.Reason = Walk, "bitmaps give other numbers than walking"
 	return nil
 }

@@ -378,7 +378,11 @@ func TestVerifyMethodFindsALyingBitmap(t *testing.T) {
 			t.Fatalf("byte %d: %d, want %d", at, u.Bytes[Reachable], want[Reachable])
 		}
 		for _, f := range u.Findings {
-			found = found || strings.Contains(f.Message, "other numbers than walking")
+			if strings.Contains(f.Message, "other numbers than walking") {
+				if found = true; u.Method != Walk || u.Reason != "bitmaps give other numbers than walking" {
+					t.Errorf("byte %d: by %s: %s", at, u.Method, u.Reason)
+				}
+			}
 		}
 	}
 	if !found {
