@@ -7,12 +7,14 @@ import (
 )
 
 // permute moves flags that stand after a PATH before it, since the library stops reading flags
-// at the first argument that is none. `--` ends the flags; what follows stays as it is.
+// at the first argument that is none. `--` ends the flags; what follows stays as it is. Where a value is missing,
+// or help is asked for, no PATH follows: the library would take what follows for the value, or for a topic.
 func permute(args []string, commands []*cli.Command, global []cli.Flag) []string {
 	if len(args) < 2 {
 		return args
 	}
 	at := 1
+	inCommand, flagsOnly := false, false
 	takes := valueFlags(global)
 	var flags, rest []string
 	out := []string{args[0]}
@@ -25,15 +27,20 @@ func permute(args []string, commands []*cli.Command, global []cli.Flag) []string
 		case len(a) > 1 && a[0] == '-':
 			flags = append(flags, a)
 			name := strings.TrimLeft(a, "-")
-			if !strings.Contains(name, "=") && takes[name] && at+1 < len(args) {
+			switch {
+			case strings.Contains(name, "=") || !takes[name]:
+				flagsOnly = flagsOnly || inCommand && (name == "help" || name == "h")
+			case at+1 < len(args):
 				at++
 				flags = append(flags, args[at])
+			default:
+				flagsOnly = true
 			}
 			at++
 		default:
 			if c := commandNamed(commands, a); c != nil && len(rest) == 0 {
 				out = append(append(out, flags...), a)
-				flags, commands = nil, c.Subcommands
+				flags, commands, inCommand = nil, c.Subcommands, true
 				takes = valueFlags(c.Flags)
 			} else {
 				rest = append(rest, a)
@@ -43,6 +50,9 @@ func permute(args []string, commands []*cli.Command, global []cli.Flag) []string
 		}
 	}
 	out = append(out, flags...)
+	if flagsOnly {
+		return out
+	}
 	if len(rest) > 0 && rest[0] != "--" {
 		out = append(out, "--")
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,15 @@ func TestFlagsAreUnderstoodAfterThePath(t *testing.T) {
 		"refaudit hook install d --mode x":      "refaudit hook install --mode x -- d",
 		"refaudit scan -":                       "refaudit scan -- -",
 		"refaudit scan --format":                "refaudit scan --format",
+		"refaudit scan a --format":              "refaudit scan --format",
+		"refaudit scan a -q --format":           "refaudit scan -q --format",
+		"refaudit hook install d --mode":        "refaudit hook install --mode",
+		"refaudit scan a --format --":           "refaudit scan --format -- -- a",
+		"refaudit scan a --help":                "refaudit scan --help",
+		"refaudit scan -h a":                    "refaudit scan -h",
+		"refaudit scan --format -h a":           "refaudit scan --format -h -- a",
+		"refaudit scan -- a -h":                 "refaudit scan -- a -h",
+		"refaudit --help a":                     "refaudit --help -- a",
 		"refaudit scan a --no-such-flag":        "refaudit scan --no-such-flag -- a",
 		"refaudit nonsense a":                   "refaudit -- nonsense a",
 		"refaudit scan --quiet a --format git ": "refaudit scan --quiet --format git -- a",
@@ -47,4 +57,51 @@ func TestVerdict(t *testing.T) {
 			t.Errorf("%+v: %d", c, got)
 		}
 	}
+}
+
+// eachCommand gives every command that people call, those below others too, and its words.
+func eachCommand(list []*cli.Command, above []string, fn func(c *cli.Command, words []string)) {
+	for _, c := range list {
+		if c.Hidden {
+			continue
+		}
+		words := append(slices.Clone(above), c.Name)
+		fn(c, words)
+		eachCommand(c.Subcommands, words, fn)
+	}
+}
+
+// A value that is missing after a PATH is missing as it is before one: nothing is done.
+func TestAMissingValueIsNeverTakenFromElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	eachCommand(newApp(env{}, "").Commands, nil, func(c *cli.Command, words []string) {
+		for name := range valueFlags(c.Flags) {
+			dashes := "--"
+			if len(name) == 1 {
+				dashes = "-"
+			}
+			got := command(t, nil, nil, append(slices.Clone(words), "no/such", dashes+name)...)
+			if got.code != exitUsage || got.out != "" || !strings.Contains(got.err, "flag needs an argument: -"+name) {
+				t.Errorf("%s %s%s: exit %d: %s%s", strings.Join(words, " "), dashes, name, got.code, got.out, got.err)
+			}
+		}
+	})
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("wrote %v, error %v", left, err)
+	}
+}
+
+func TestHelpIsOfTheCommandWhateverStandsBesideIt(t *testing.T) {
+	eachCommand(newApp(env{}, "").Commands, nil, func(c *cli.Command, words []string) {
+		own := command(t, nil, nil, append(slices.Clone(words), "--help")...)
+		if own.code != 0 || !strings.Contains(own.out, c.Usage) {
+			t.Errorf("%v: exit %d: %s%s", words, own.code, own.out, own.err)
+		}
+		for _, more := range [][]string{{"g.git", "--help"}, {"--help", "g.git"}, {"g.git", "-h"}, {"a", "-h", "b"}} {
+			if got := command(t, nil, nil, append(slices.Clone(words), more...)...); got != own {
+				t.Errorf("%v %v: exit %d: %s%s", words, more, got.code, got.out, got.err)
+			}
+		}
+	})
 }
