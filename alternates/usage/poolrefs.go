@@ -102,7 +102,14 @@ func (p *poolRefs) read(ctx context.Context, dir string, format oid.Format, o re
 		return r, 0, nil, fmt.Sprintf("its refs can't be read: %v", err), nil
 	}
 	match := p.matcher()
-	sum, err := stores.Visit(ctx, refstore.Options{}, func(finding.Finding) error { return nil }, func(ref *refstore.Ref) error {
+	broken := ""
+	sum, err := stores.Visit(ctx, refstore.Options{Broken: true}, func(finding.Finding) error { return nil }, func(ref *refstore.Ref) error {
+		if ref.Broken != "" {
+			if broken == "" && !ref.Hidden && bytes.HasPrefix(ref.Name, []byte("refs/")) && match(ref.Name) {
+				broken = told(ref)
+			}
+			return nil
+		}
 		if ref.OID != nil && !ref.Hidden && bytes.HasPrefix(ref.Name, []byte("refs/")) {
 			all++
 			if match(ref.Name) {
@@ -116,6 +123,9 @@ func (p *poolRefs) read(ctx context.Context, dir string, format oid.Format, o re
 	}
 	if r.Format != format {
 		why = fmt.Sprintf("its objects are of %v, and ours of %v", r.Format, format)
+	}
+	if broken != "" {
+		why = "its refs can't be read: " + broken
 	}
 	if len(sum.Unread) > 0 {
 		why = "its refs can't be read: " + sum.Unread[0]

@@ -48,12 +48,13 @@ func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
 	leftOut := map[string]bool{}
 	base := r.ReplaceBase()
 	var found []finding.Finding
-	sum, err := stores.Visit(ctx, refstore.Options{}, func(f finding.Finding) error { found = append(found, f); return nil },
+	var broken []string
+	sum, err := stores.Visit(ctx, refstore.Options{Broken: true}, func(f finding.Finding) error { found = append(found, f); return nil },
 		func(ref *refstore.Ref) error {
-			if ref.OID == nil || ref.Hidden {
+			if ref.OID == nil && ref.Broken == "" || ref.Hidden {
 				return nil
 			}
-			if strings.HasPrefix(string(ref.Name), base) {
+			if ref.Broken == "" && strings.HasPrefix(string(ref.Name), base) {
 				t.replaced++
 			}
 			for _, g := range globs {
@@ -63,6 +64,10 @@ func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
 			}
 			if prefix := deadWorktree(t.dead, ref.Name); prefix != "" && o.IgnoreDeadWorktrees {
 				leftOut[prefix] = true
+				return nil
+			}
+			if ref.Broken != "" {
+				broken = append(broken, told(ref))
 				return nil
 			}
 			t.all = append(t.all, tip{string(ref.Name), oid.FromBytes(r.Format, ref.OID)})
@@ -75,10 +80,25 @@ func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
 		t.left = append(t.left, fmt.Sprintf("%sHEAD is left out: %s", prefix, t.dead[prefix]))
 	}
 	slices.Sort(t.left)
-	if t.unread = sum.Unread; len(t.unread) > 0 {
-		t.findings = slices.DeleteFunc(found, func(f finding.Finding) bool { return f.Severity < finding.Error && f.ID != finding.AuditSkipped })
-	}
+	t.unread = append(sum.Unread, broken...)
+	t.findings = slices.DeleteFunc(found, func(f finding.Finding) bool {
+		switch {
+		case f.ID == finding.BadRefFiletype: // git passes over it: no ref is lost, and figures are known
+			return false
+		case len(t.unread) == 0:
+			return true
+		}
+		return f.Severity < finding.Error && f.ID != finding.AuditSkipped
+	})
 	return t, nil
+}
+
+// told names a broken ref, where it stands, and what is wrong with it.
+func told(r *refstore.Ref) string {
+	if r.Source == refstore.Loose {
+		return fmt.Sprintf("the file %q: %s", r.Name, r.Broken)
+	}
+	return fmt.Sprintf("%q in %s: %s", r.Name, r.Pos, r.Broken)
 }
 
 // deadWorktree is the beginning of a ref's name if that is of a dead worktree.

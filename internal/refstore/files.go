@@ -17,9 +17,10 @@ import (
 
 // looseRef is one loose ref. Where git reads no value from it, it hides a packed one all the same.
 type looseRef struct {
-	name  string
-	value loose.Value
-	pos   finding.Pos
+	name   string
+	value  loose.Value
+	pos    finding.Pos
+	unread bool // it is no file, or a link to none
 }
 
 // files reads loose refs first, then packed-refs, as git does: a ref that is packed in between
@@ -66,7 +67,10 @@ func (v *visit) headless() error {
 	}
 	f := finding.New(finding.WorktreeHeadMissing, finding.Pos{File: v.place.label("HEAD")}, "the worktree has no HEAD: git says nothing of it, and gc may delete the commit that it stood at")
 	f.Ref = finding.RefName(v.place.prefix + "HEAD")
-	return v.report(f)
+	if err := v.report(f); err != nil {
+		return err
+	}
+	return v.brokenRef(&Ref{Name: []byte(f.Ref), Source: Loose, Pos: f.Pos, Root: true}, gone)
 }
 
 // elsewhere is what git writes into HEAD where the refs are not.
@@ -74,10 +78,13 @@ const elsewhere = "refs/heads/.invalid"
 
 func (v *visit) visitLoose(l *looseRef, root bool) error {
 	r := Ref{Name: []byte(l.name), Source: Loose, Pos: l.pos, PeelPos: l.pos, Root: root}
+	if why := v.brokenLoose(l, root); why != "" {
+		return v.brokenRef(&r, why) // a finding says so
+	}
 	switch l.value.Kind {
 	case loose.Object:
 		if l.value.OID.IsZero() {
-			return nil // it names no object, and a finding says so
+			return nil
 		}
 		r.OID = l.value.OID.Bytes()
 	case loose.Symref:
@@ -160,8 +167,14 @@ func (v *visit) folder(dir string, refs *[]looseRef) error {
 		if err != nil {
 			return err
 		}
-		if ok && refname.Valid([]byte(l.name), 0) {
+		switch {
+		case !ok:
+		case refname.Valid([]byte(l.name), 0):
 			*refs = append(*refs, l)
+		default:
+			if err := v.misnamed(&l); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -190,18 +203,20 @@ func (v *visit) readLoose(name string, root bool) (looseRef, bool, error) {
 		}
 		file.Referent = v.referent(name, file.Link)
 	}
+	unread := false
 	content, err := v.place.root.ReadFile(name, maxLoose)
 	switch {
 	case err == nil:
 		file.Content = content
 	case st.Mode()&fs.ModeSymlink != 0 || errors.Is(err, vfs.ErrNotRegular):
+		unread = true
 	case vfs.Missing(err):
 		return looseRef{}, false, nil
 	default:
 		return looseRef{}, false, v.cantRead(name, err)
 	}
 	value, err := loose.Verify(file, v.repo.Format, loose.Options{Severity: v.o.Severity}, v.report)
-	return looseRef{name: file.Name, value: value, pos: finding.Pos{File: v.place.label(name), Line: 1, Length: int64(len(file.Content)), Placed: true}}, true, err
+	return looseRef{name: file.Name, value: value, unread: unread, pos: finding.Pos{File: v.place.label(name), Line: 1, Length: int64(len(file.Content)), Placed: true}}, true, err
 }
 
 // referent is what a symbolic link leads to, as git names it: below the git dir through which the

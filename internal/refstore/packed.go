@@ -123,7 +123,9 @@ func (p *packedVisit) entry(e *packed.Entry) error {
 		}
 	}
 	if e.Style&packed.BadName != 0 {
-		return nil // git passes over it, and a finding says so
+		r := Ref{Name: e.Name, Source: Packed}
+		setPlace(&r.Pos, p.label, e.Line, e.Offset, e.Length)
+		return p.brokenRef(&r, noName) // a finding says so
 	}
 	hider, err := p.over.next(e.Name, p.pass)
 	if err != nil {
@@ -164,10 +166,14 @@ func (p *packedVisit) entry(e *packed.Entry) error {
 	case hidden && !p.o.Hidden:
 		return nil
 	case e.Style&packed.ZeroOID != 0:
-		if hidden || !p.o.Objects {
+		if hidden || !p.o.Objects && !p.o.Broken {
 			return nil
 		}
-		return p.report(e.ZeroOIDFinding(p.label))
+		if err := p.report(e.ZeroOIDFinding(p.label)); err != nil {
+			return err
+		}
+		broken := *r
+		return p.brokenRef(&broken, zeroID)
 	}
 	return p.give(r)
 }

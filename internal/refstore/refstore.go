@@ -40,6 +40,7 @@ type Ref struct {
 	PeelPos finding.Pos // of the cached peel, if it has a line of its own, else Pos
 	Hidden  bool        // served to nobody: a loose ref or a newer table stands before it
 	Root    bool        // HEAD of a worktree, which is no ref below refs/
+	Broken  string      // why git can take no object from it, though it knows of it; "" if it can. See Options.Broken
 }
 
 // Summary says what a visit has seen.
@@ -58,6 +59,7 @@ func (s *Summary) unread(reason string) { s.Unread = append(s.Unread, reason) }
 // Options of a visit.
 type Options struct {
 	Hidden  bool             // also visit records that are served to nobody
+	Broken  bool             // also visit refs that git knows of and can take no object from
 	Objects bool             // objects are looked at: tell of ids that can be none
 	Deep    bool             // also judge the whole inside of tables, and what lies beside the refs
 	Workers int              // goroutines that may be busy; 0 or 1: this one

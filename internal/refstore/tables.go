@@ -227,6 +227,10 @@ func (w *tableVisit) served(e *reftable.Entry, below bool) error {
 	} else if err := w.below(e, same); err != nil {
 		return err
 	}
+	if below && w.o.Broken && badName(e.Name) != "" {
+		broken := w.ref
+		return w.brokenRef(&broken, noName)
+	}
 	if e.Value != nil && !zero(e.Value) {
 		if below || string(e.Name) == "HEAD" {
 			return w.give(&w.ref)
@@ -272,7 +276,11 @@ func (w *tableVisit) odd(e *reftable.Entry) error {
 	if e.Value == nil {
 		return w.give(&w.ref)
 	}
-	return nil
+	if w.ref.Root && string(e.Name) != "HEAD" {
+		return nil
+	}
+	broken := w.ref
+	return w.brokenRef(&broken, zeroID)
 }
 
 // judgeName judges the name of a record. One that is neither below refs/ nor a root ref has lost

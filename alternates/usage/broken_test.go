@@ -1,0 +1,255 @@
+package usage
+
+import (
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"refaudit/finding"
+	"refaudit/internal/gittest"
+)
+
+// A way in which a ref is spoilt, and the finding that tells of it; name is what the reason must say.
+type spoilt struct {
+	spoil func(t *testing.T, r *gittest.Repo)
+	name  string
+	id    finding.ID
+}
+
+func file(name, content string) func(*testing.T, *gittest.Repo) {
+	return func(t *testing.T, r *gittest.Repo) {
+		content := strings.NewReplacer("ID", r.A, "ZERO", strings.Repeat("0", len(r.A))).Replace(content)
+		r.WriteFile(name, []byte(content))
+	}
+}
+
+func link(name, to string) func(*testing.T, *gittest.Repo) {
+	return func(t *testing.T, r *gittest.Repo) {
+		if err := os.Symlink(to, r.File(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// packedRef puts another name, of the same length, or another id to a packed ref.
+func packedRef(name, id string) func(*testing.T, *gittest.Repo) {
+	return func(t *testing.T, r *gittest.Repo) {
+		r.Git("update-ref", "refs/heads/aa--a", r.A)
+		r.Git("pack-refs", "--all")
+		r.EditPacked(func(text string) string {
+			return strings.Replace(text, r.A+" refs/heads/aa--a", strings.NewReplacer("ID", r.A, "ZERO", strings.Repeat("0", len(r.A))).Replace(id+" "+name), 1)
+		})
+	}
+}
+
+// spoiltFiles are refs that are files. git says which of them it dies of.
+var spoiltFiles = map[string]spoilt{
+	"garbage":                   {file("refs/heads/x", "garbage\n"), `"refs/heads/x"`, finding.BadRefContent},
+	"an empty file":             {file("refs/heads/x", ""), `"refs/heads/x"`, finding.BadRefContent},
+	"zeros":                     {file("refs/heads/x", "ZERO\n"), `"refs/heads/x"`, finding.BadRefOid},
+	"binary":                    {file("refs/heads/x", "\x00\x01\xff"), `"refs/heads/x"`, finding.BadRefContent},
+	"half an id":                {file("refs/heads/x", "1234567\n"), `"refs/heads/x"`, finding.BadRefContent},
+	"two dots":                  {file("refs/heads/bad..name", "ID\n"), `"refs/heads/bad..name"`, finding.BadRefName},
+	"a space":                   {file("refs/heads/a b", "ID\n"), `"refs/heads/a b"`, finding.BadRefName},
+	"a caret":                   {file("refs/heads/q^", "ID\n"), `"refs/heads/q^"`, finding.BadRefName},
+	"a symref of a bad name":    {file("refs/heads/q^", "ref: refs/heads/main\n"), `"refs/heads/q^"`, finding.BadRefName},
+	"a folder of a bad name":    {file("refs/heads/a..b/c", "ID\n"), `"refs/heads/a..b/c"`, finding.BadRefName},
+	"a link to what is no ref":  {link("refs/heads/x", "../../config"), `"refs/heads/x"`, ""},
+	"a packed name with dots":   {packedRef("refs/heads/bad..name", "ID"), `"refs/heads/bad..name" in packed-refs`, finding.BadRefName},
+	"a packed name that leaves": {packedRef("refs/heads/../x", "ID"), `"refs/heads/../x" in packed-refs`, finding.BadRefName},
+	"a packed hidden name":      {packedRef("refs/heads/.hidden", "ID"), `"refs/heads/.hidden" in packed-refs`, finding.BadRefName},
+	"a packed zero":             {packedRef("refs/heads/z", "ZERO"), `"refs/heads/z" in packed-refs`, finding.BadRefOid},
+	"a packed ref behind garbage": {func(t *testing.T, r *gittest.Repo) {
+		packedRef("refs/heads/x", "ID")(t, r)
+		file("refs/heads/x", "garbage\n")(t, r)
+	}, `"refs/heads/x"`, finding.BadRefContent},
+	"HEAD of zeros": {file("HEAD", "ZERO\n"), `"HEAD"`, finding.BadRefOid},
+
+	"a symref to nothing":       {file("refs/heads/dang", "ref: refs/heads/nothing\n"), "", ""},
+	"a symref to itself":        {file("refs/heads/dang", "ref: refs/heads/dang\n"), "", ""},
+	"a symref to a bad name":    {file("refs/heads/dang", "ref: refs/heads/a..b\n"), "", ""},
+	"a symref to an empty name": {file("refs/heads/dang", "ref:\n"), "", ""},
+	"an unborn HEAD":            {file("HEAD", "ref: refs/heads/unborn\n"), "", ""},
+	"a hidden file":             {file("refs/heads/.hidden", "garbage\n"), "", ""},
+	"a hidden folder":           {file("refs/heads/.hidden/x", "garbage\n"), "", ""},
+	"a lock":                    {file("refs/heads/x.lock", ""), "", ""},
+	"a folder that is a lock":   {file("refs/heads/x.lock/y", ""), "", ""},
+	"no newline":                {file("refs/heads/x", "ID"), "", ""},
+	"something behind the id":   {file("refs/heads/x", "ID and more\n"), "", ""},
+	"a link to nothing":         {link("refs/heads/x", "nothing"), "", ""},
+	"a link to a branch":        {link("refs/heads/x", "refs/heads/main"), "", ""},
+	"another root ref":          {file("ORIG_HEAD", "garbage\n"), "", ""},
+}
+
+// spoiltTables are records of a stack: the branch aa--a is there to be patched.
+var spoiltTables = map[string]spoilt{
+	"two dots": {patched("aa--a", "aa..a"), `"refs/heads/aa..a"`, finding.BadRefName},
+	"a space":  {patched("aa--a", "aa  a"), `"refs/heads/aa  a"`, finding.BadRefName},
+	"zeros": {func(t *testing.T, r *gittest.Repo) {
+		c := r.Git("commit-tree", r.Tree, "-m", "for one ref alone")
+		r.Git("update-ref", "refs/heads/z", c)
+		r.PatchTables(c, strings.Repeat("0", len(c)))
+	}, `"refs/heads/z"`, finding.BadRefOid},
+	"a symref to nothing": {func(t *testing.T, r *gittest.Repo) {
+		r.Git("symbolic-ref", "refs/heads/dang", "refs/heads/nothing")
+	}, "", ""},
+	"an unborn HEAD": {func(t *testing.T, r *gittest.Repo) { r.Git("symbolic-ref", "HEAD", "refs/heads/unborn") }, "", ""},
+}
+
+func patched(from, to string) func(*testing.T, *gittest.Repo) {
+	return func(t *testing.T, r *gittest.Repo) {
+		r.Git("update-ref", "refs/heads/aa--a", r.A)
+		r.PatchTables(hex.EncodeToString([]byte(from)), hex.EncodeToString([]byte(to)))
+	}
+}
+
+// spoiltWorktrees are refs of a linked worktree: git dies of them there.
+var spoiltWorktrees = map[string]spoilt{
+	"HEAD of garbage":        {file("worktrees/wt/HEAD", "garbage\n"), `"worktrees/wt/HEAD"`, finding.BadRefContent},
+	"an empty HEAD":          {file("worktrees/wt/HEAD", ""), `"worktrees/wt/HEAD"`, finding.BadRefContent},
+	"HEAD of zeros":          {file("worktrees/wt/HEAD", "ZERO\n"), `"worktrees/wt/HEAD"`, finding.BadRefOid},
+	"no HEAD":                {func(t *testing.T, r *gittest.Repo) { os.Remove(r.File("worktrees/wt/HEAD")) }, `"worktrees/wt/HEAD"`, finding.WorktreeHeadMissing},
+	"a bisect ref":           {file("worktrees/wt/refs/bisect/bad", "garbage\n"), `"worktrees/wt/refs/bisect/bad"`, finding.BadRefContent},
+	"a name of a bisect ref": {file("worktrees/wt/refs/bisect/a..b", "ID\n"), `"worktrees/wt/refs/bisect/a..b"`, finding.BadRefName},
+	"an unborn HEAD":         {file("worktrees/wt/HEAD", "ref: refs/heads/unborn\n"), "", ""},
+	"a branch that is none":  {file("worktrees/wt/refs/heads/x", "garbage\n"), "", ""},
+}
+
+// What refs reach can't be known where git dies of one of them, and is known where git doesn't.
+func TestBrokenRefs(t *testing.T) {
+	gittest.Need(t, gittest.Newest)
+	for _, o := range gittest.AllFormats {
+		all := spoiltFiles
+		if o.RefFormat == gittest.Reftable {
+			all = spoiltTables
+		}
+		for name, c := range all {
+			t.Run(o.String()+" "+name, func(t *testing.T) {
+				t.Parallel()
+				r := gittest.New(t, o)
+				c.spoil(t, r)
+				checkBroken(t, r, r, c)
+			})
+		}
+		if o.RefFormat == gittest.Reftable {
+			continue
+		}
+		for name, c := range spoiltWorktrees {
+			t.Run(o.String()+" in a worktree: "+name, func(t *testing.T) {
+				t.Parallel()
+				r := gittest.New(t, o)
+				r.Git("worktree", "add", "-q", "--detach", "--no-checkout", filepath.Join(t.TempDir(), "wt"), r.A)
+				c.spoil(t, r)
+				within := *r
+				within.Path = r.File("worktrees/wt")
+				checkBroken(t, r, &within, c)
+			})
+		}
+	}
+}
+
+// checkBroken compares what is said of a repository with what git does in a place of it.
+func checkBroken(t *testing.T, r, place *gittest.Repo, c spoilt) {
+	_, stderr, code := place.Try("rev-list", "--all", "--objects")
+	if dies := code != 0; dies != (c.name != "") {
+		t.Fatalf("rev-list exits with %d: %s", code, stderr)
+	}
+	s := NewSession(2)
+	defer s.Close()
+	for _, method := range []Method{Auto, Walk} {
+		u := measured(t, s, r, Options{Method: method})
+		if c.name == "" {
+			if !u.Complete() || len(u.Findings) > 0 {
+				t.Errorf("%s: %v %v", method, u.Unknown, u.Findings)
+			}
+			continue
+		}
+		for _, f := range []Figure{Reachable, Own, Borrowed, Unreachable, OwnStoredElsewhere} {
+			if why := u.Unknown[f]; !strings.Contains(why, c.name) {
+				t.Errorf("%s: %s is %d, unknown because of %q, want %q in it", method, f, u.Bytes[f], why, c.name)
+			}
+		}
+		if _, known := u.Bytes[Files]; !known {
+			t.Errorf("files: %q", u.Unknown[Files])
+		}
+		if c.id != "" && !slices.ContainsFunc(u.Findings, func(f finding.Finding) bool { return f.ID == c.id }) {
+			t.Errorf("%s: no %s: %v", method, c.id, u.Findings)
+		}
+	}
+}
+
+// A broken ref that is left out on purpose makes nothing unknown.
+func TestBrokenRefsThatAreLeftOut(t *testing.T) {
+	r := plain(t)
+	file("refs/heads/x", "garbage\n")(t, r)
+	s := NewSession(2)
+	defer s.Close()
+	if u := measured(t, s, r, Options{Exclude: []string{"refs/heads/x"}}); !u.Complete() {
+		t.Errorf("excluded: %v", u.Unknown)
+	}
+	dead := deadWorktreeRepo(t)
+	file("worktrees/wt/HEAD", "garbage\n")(t, dead)
+	if u := measured(t, s, dead, Options{IgnoreDeadWorktrees: true}); !u.Complete() {
+		t.Errorf("of a dead worktree: %v", u.Unknown)
+	}
+	if u := measured(t, s, dead, Options{}); u.Complete() {
+		t.Error("of a dead worktree that counts: all is known")
+	}
+}
+
+// What a pool's refs reach can't be known where one of those that count is broken.
+func TestBrokenRefsOfAPool(t *testing.T) {
+	for _, o := range gittest.AllFormats {
+		all := spoiltFiles
+		if o.RefFormat == gittest.Reftable {
+			all = spoiltTables
+		}
+		for name, c := range all {
+			if name == "HEAD of zeros" { // HEADs of pools don't count
+				continue
+			}
+			t.Run(o.String()+" "+name, func(t *testing.T) {
+				t.Parallel()
+				pool := gittest.New(t, o)
+				f := forkOf(t, pool)
+				c.spoil(t, pool)
+				s := NewSession(2)
+				defer s.Close()
+				u := measured(t, s, f, Options{})
+				if c.name == "" {
+					if !u.Complete() || len(u.Findings) > 0 {
+						t.Errorf("%v %v", u.Unknown, u.Findings)
+					}
+					return
+				}
+				for _, figure := range []Figure{Own, Borrowed, OwnStoredElsewhere} {
+					if why := u.Unknown[figure]; !strings.Contains(why, c.name) {
+						t.Errorf("%s is %d, unknown because of %q, want %q in it", figure, u.Bytes[figure], why, c.name)
+					}
+				}
+				if _, known := u.Bytes[Reachable]; !known {
+					t.Errorf("reachable: %q", u.Unknown[Reachable])
+				}
+				if !slices.ContainsFunc(u.Findings, func(f finding.Finding) bool { return f.ID == finding.AlternateRefsUnreadable }) {
+					t.Errorf("no alternateRefsUnreadable: %v", u.Findings)
+				}
+			})
+		}
+	}
+}
+
+// Only the refs of a pool that count can make its own unknown.
+func TestBrokenRefsOfAPoolThatDoNotCount(t *testing.T) {
+	pool := plain(t)
+	f := forkOf(t, pool)
+	f.Git("config", "core.alternateRefsPrefixes", "refs/heads")
+	file("refs/tags/x", "garbage\n")(t, pool)
+	s := NewSession(2)
+	defer s.Close()
+	if u := measured(t, s, f, Options{}); !u.Complete() {
+		t.Errorf("%v", u.Unknown)
+	}
+}
