@@ -152,7 +152,7 @@ func (o *order) carryOut(ctx context.Context, e env, t *talk) (*repair.Result, e
 
 func (o *order) options(e env, t *talk) repair.Options {
 	w := o.Options
-	r := repair.Options{FS: vfs.OS{}, Scan: scan.Options{Level: scan.Standard, Now: e.now},
+	r := repair.Options{FS: childFS(), Scan: scan.Options{Level: scan.Standard, Now: e.now},
 		DryRun: w.DryRun, Compact: w.Compact, DropCorrupt: w.DropCorrupt, Rebuild: w.Rebuild, StaleLocks: w.StaleLocks, OlderThan: w.OlderThan,
 		MaxChanges: w.MaxChanges, Replicated: w.Replicated, LockTimeout: w.LockTimeout}
 	r.Ref = repair.Globs(o.Refs)
@@ -195,7 +195,7 @@ func (o *fixOptions) orderOf(r repair.Options, t target, path string) order {
 // asOwner has a child with the owner's id carry out an order.
 func asOwner(ctx context.Context, e env, who vfs.Ident, o order, j repair.Journal, gitDir string, confirm func([]repair.Done) (bool, error)) (*repair.Result, error) {
 	var w *wireResult
-	err := startAs(ctx, e, who, func(rw io.ReadWriter) (err error) {
+	err := startAs(ctx, e, who, gitDir, func(rw io.ReadWriter) (err error) {
 		w, err = newTalk(rw).serve(o, j, gitDir, confirm)
 		return err
 	})

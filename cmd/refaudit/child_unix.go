@@ -26,38 +26,46 @@ func selfPath() (string, error) {
 	return os.Executable()
 }
 
-// startAs starts this program as another user, and runs fn on a socket that leads to it.
-func startAs(ctx context.Context, e env, who vfs.Ident, fn func(io.ReadWriter) error) error {
+// startAs starts this program as another user, and runs fn on a socket that leads to it. Files of that user are given
+// the groups that are those of refs below commonDir.
+func startAs(ctx context.Context, e env, who vfs.Ident, commonDir string, fn func(io.ReadWriter) error) error {
 	path, err := selfPath()
 	if err != nil {
 		return err
 	}
-	syscall.ForkLock.RLock() // no other child may be started in between: it would have the socket too
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err == nil {
-		syscall.CloseOnExec(fds[0])
-		syscall.CloseOnExec(fds[1])
-	}
-	syscall.ForkLock.RUnlock()
+	groups := refGroups(commonDir)
+	mine, theirs, err := socketPair()
 	if err != nil {
-		return fmt.Errorf("socketpair: %w", err)
+		return err
 	}
-	mine, theirs := os.NewFile(uintptr(fds[0]), "child"), os.NewFile(uintptr(fds[1]), "parent")
 	defer mine.Close()
+	defer theirs.Close()
+	give, ask, err := socketPair()
+	if err != nil {
+		return err
+	}
+	defer ask.Close()
+	defer give.Close()
+	asked, err := give.SyscallConn()
+	if err != nil {
+		return err
+	}
 	cmd := exec.CommandContext(ctx, path, "child")
 	cmd.Args[0] = "refaudit"
-	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.ExtraFiles = []*os.File{theirs, ask}
 	cmd.Stdout, cmd.Stderr = e.stderr, e.stderr
 	cmd.Dir = "/"
 	cmd.Env = envOf(who)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credentials(who)}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 30 * time.Second
-	err = cmd.Start()
-	theirs.Close()
-	if err != nil {
+	if err := cmd.Start(); err != nil {
 		return err
 	}
+	theirs.Close()
+	ask.Close()
+	go asked.Control(func(fd uintptr) { giveGroups(int(fd), who.UID, groups) })
+	defer asked.Control(func(fd uintptr) { syscall.Shutdown(int(fd), syscall.SHUT_RDWR) })
 	talked := fn(mine)
 	mine.Close()
 	ended := cmd.Wait()
@@ -66,6 +74,21 @@ func startAs(ctx context.Context, e env, who vfs.Ident, fn func(io.ReadWriter) e
 		return ended
 	}
 	return errors.Join(talked, ended)
+}
+
+// socketPair makes two ends of a socket.
+func socketPair() (mine, theirs *os.File, err error) {
+	syscall.ForkLock.RLock() // no other child may be started in between: it would have the socket too
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fds[0])
+		syscall.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, fmt.Errorf("socketpair: %w", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "child"), os.NewFile(uintptr(fds[1]), "parent"), nil
 }
 
 // credentials are the ids of a user with all groups, as at a login.
