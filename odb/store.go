@@ -45,6 +45,9 @@ func (s *Store) Packs() []*Pack { return s.packs }
 // and indexes too. It is nil where there is no such folder, or it can't be listed. The caller must not change it.
 func (s *Store) PackFolder() []fs.DirEntry { return s.folder }
 
+// Unlisted says why there may be packs here that were not found: nil where all were.
+func (s *Store) Unlisted() error { return s.blind }
+
 // listedFile is a regular file of which was asked what it is.
 type listedFile struct {
 	fs.DirEntry

@@ -59,6 +59,18 @@ func (sp *space) unreached(set bitmap.Set) uint64 {
 	return total
 }
 
+// unmeasured says why it can't be known what the objects of a set take, though all were found: where a store can't be seen in
+// whole, it may have a copy that counts before the one that was found. It is "" if that can be known.
+func (sp *space) unmeasured(set bitmap.Set) string {
+	for i, s := range sp.stores {
+		if s.unseen == nil || i >= sp.own && sp.elsewhere(set) == 0 || sp.bytesOf(set) == 0 {
+			continue
+		}
+		return fmt.Sprintf("which copies of objects count can't be told: %v", s.unseen)
+	}
+	return ""
+}
+
 // share bills to a namespace what it reaches and none before it has.
 func (m *measuring) share(r *reached, name string) {
 	s := Share{Name: name, Reachable: int64(m.view.bytesOf(r.all))}
@@ -102,6 +114,9 @@ func (m *measuring) figures(u *Usage, r *reached) {
 	why := unread
 	if why == "" && r.lost != "" {
 		why = m.blame(r.lost)
+	}
+	if why == "" {
+		why = sp.unmeasured(r.all)
 	}
 	if why == "" {
 		u.know(Reachable, sp.bytesOf(r.all))

@@ -85,6 +85,10 @@ func openStore(src *odb.Store, format oid.Format, label string, loose []looseFil
 		tasks = append(tasks, s.readGraph)
 	}
 	inParallel(workers, len(tasks), func(i int) { tasks[i]() })
+	if err := src.Unlisted(); err != nil {
+		s.unseen = cmp.Or(s.unseen, err)
+		s.problems = append(s.problems, problem(finding.AuditSkipped, label+"pack", err))
+	}
 	for i, err := range errs {
 		if err = cmp.Or(sums[i], err); err != nil {
 			s.vanished = s.vanished || isGone(err)
