@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -80,12 +79,6 @@ func onlyCommand(args []string) string {
 
 // newApp makes the program with one command; "" for all.
 func newApp(e env, only string) *cli.App {
-	usage := func(c *cli.Context, err error, _ bool) error {
-		if strings.Contains(err.Error(), "parse error") {
-			err = fmt.Errorf("%w: a time takes a unit, such as 90s, 10m or 24h, and a number none", err)
-		}
-		return &usageError{fmt.Errorf("%w (see %s --help)", err, c.App.Name)}
-	}
 	app := &cli.App{
 		Name:                   "refaudit",
 		Usage:                  "audit the reference databases of git repositories",
@@ -96,7 +89,7 @@ func newApp(e env, only string) *cli.App {
 		Compiled:               time.Unix(1, 0), // not shown anywhere; the library would ask the disk
 		UseShortOptionHandling: false,
 		ExitErrHandler:         func(*cli.Context, error) {}, // exit.go alone ends the program
-		OnUsageError:           usage,
+		OnUsageError:           wrongUsage("refaudit"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "version", Usage: "print the version, with --json what it was built from too"},
 			&cli.BoolFlag{Name: "json", Hidden: true, Usage: "with --version: as JSON"},
@@ -118,7 +111,7 @@ func newApp(e env, only string) *cli.App {
 	}
 	app.Flags = known(app.Flags)
 	for _, c := range app.Commands {
-		prepare(e, c, usage)
+		prepare(e, c, "refaudit "+c.Name)
 	}
 	return app
 }
@@ -134,19 +127,19 @@ func noSubcommand(c *cli.Context) error {
 // onlyReads are the commands that write nothing but what is asked for with flags, and often end soon.
 var onlyReads = map[string]bool{"scan": true, "size": true}
 
-// prepare makes a command and those below it report their usage errors our way.
-func prepare(e env, c *cli.Command, usage cli.OnUsageErrorFunc) {
-	c.OnUsageError = usage
+// prepare makes a command, which people call by these words, and those below it report their usage errors our way.
+func prepare(e env, c *cli.Command, words string) {
+	c.OnUsageError = wrongUsage(words)
 	c.HideHelpCommand = true
 	c.Before = func(ctx *cli.Context) error {
 		if !onlyReads[c.Name] {
 			e.arm()
 		}
-		return noEmptyValue(ctx)
+		return errors.Join(noEmptyValue(ctx), noEmptyArgument(ctx))
 	}
 	c.Flags = known(c.Flags)
 	for _, s := range c.Subcommands {
-		prepare(e, s, usage)
+		prepare(e, s, words+" "+s.Name)
 	}
 }
 
@@ -174,6 +167,18 @@ func noEmptyValue(c *cli.Context) error {
 		}
 	}
 	return nil
+}
+
+// noEmptyArgument refuses an empty argument, which is such a variable too, before anything is done about those beside it: the
+// path would be that of the folder we are in.
+func noEmptyArgument(c *cli.Context) error {
+	switch {
+	case len(c.Command.Subcommands) > 0 || !slices.Contains(c.Args().Slice(), ""):
+		return nil // what is below it judges its own
+	case strings.Contains(c.Command.ArgsUsage, "PATH"):
+		return usagef("an empty PATH names no repository")
+	}
+	return usagef("an argument is empty (see refaudit %s --help)", c.Command.Name)
 }
 
 // libraryFlag is what the library's flags can do.

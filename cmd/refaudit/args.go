@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -84,4 +87,44 @@ func valueFlags(flags []cli.Flag) map[string]bool {
 		}
 	}
 	return out
+}
+
+// flagInError finds the flag that an error of the library is about.
+var flagInError = regexp.MustCompile(`for (?:flag )?-([^ ]*): (?:parse error|value out of range)$`)
+
+// wrongUsage makes a usage error of what the library says of a command's flags, with a hint.
+func wrongUsage(words string) cli.OnUsageErrorFunc {
+	return func(c *cli.Context, err error, _ bool) error {
+		flags := c.App.Flags
+		if c.Command != nil {
+			flags = append(slices.Clone(flags), c.Command.Flags...)
+		}
+		if m := flagInError.FindStringSubmatch(err.Error()); m != nil {
+			if hint := valueHint(flags, m[1]); hint != "" {
+				err = fmt.Errorf("%w: %s", err, hint)
+			}
+		}
+		return &usageError{fmt.Errorf("%w (see %s --help)", err, words)}
+	}
+}
+
+// valueHint says what a flag's value is like.
+func valueHint(flags []cli.Flag, name string) string {
+	for _, f := range flags {
+		if !slices.Contains(f.Names(), name) {
+			continue
+		}
+		if k, ok := f.(*knownFlag); ok {
+			f = k.libraryFlag
+		}
+		switch f.(type) {
+		case *cli.DurationFlag:
+			return "a time takes a unit, such as 90s, 10m or 24h"
+		case *cli.IntFlag, *cli.Int64Flag:
+			return "it takes a whole number, without a unit"
+		case *cli.BoolFlag:
+			return "it takes no value"
+		}
+	}
+	return ""
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/urfave/cli/v2"
+
+	"refaudit/internal/gittest"
 )
 
 func TestFlagsAreUnderstoodAfterThePath(t *testing.T) {
@@ -103,5 +105,50 @@ func TestHelpIsOfTheCommandWhateverStandsBesideIt(t *testing.T) {
 				t.Errorf("%v %v: exit %d: %s%s", words, more, got.code, got.out, got.err)
 			}
 		}
+	})
+}
+
+func TestUsageErrorsHaveAHintOfTheirKind(t *testing.T) {
+	for args, want := range map[string]string{
+		"scan --jobs=x a":              "it takes a whole number, without a unit (see refaudit scan --help)",
+		"size -j 99999999999999999999": "it takes a whole number, without a unit (see refaudit size --help)",
+		"scan --quiet=maybe":           "it takes no value (see refaudit scan --help)",
+		"fix a -q=maybe":               "it takes no value (see refaudit fix --help)",
+		"scan --max-duration=90":       "a time takes a unit, such as 90s, 10m or 24h (see refaudit scan --help)",
+		"undo --lock-timeout=x":        "a time takes a unit, such as 90s, 10m or 24h (see refaudit undo --help)",
+		"hook install --nonsense":      "flag provided but not defined: -nonsense (see refaudit hook install --help)",
+		"dump --format":                "flag needs an argument: -format (see refaudit dump --help)",
+		"--version=maybe":              "it takes no value (see refaudit --help)",
+		"--nonsense":                   "flag provided but not defined: -nonsense (see refaudit --help)",
+	} {
+		got := command(t, nil, nil, strings.Fields(args)...)
+		if got.code != exitUsage || got.out != "" || !strings.HasSuffix(got.err, want+"\n") || strings.Count(got.err, "takes") > 1 {
+			t.Errorf("%s: exit %d: %s%s", args, got.code, got.out, got.err)
+		}
+	}
+}
+
+// An empty argument is a variable of a script that is not set. It does not stand for the folder we are in, and what stands beside
+// it is left alone too.
+func TestAnEmptyArgumentIsAUsageError(t *testing.T) {
+	r, _ := gittest.Mismatch(t, gittest.Options{})
+	gittest.Unchanged(t, r.Path, func() {
+		eachCommand(newApp(env{}, "").Commands, nil, func(c *cli.Command, words []string) {
+			if len(c.Subcommands) > 0 {
+				return
+			}
+			for _, more := range [][]string{{""}, {r.Path, ""}, {"", r.Path}, {"--", ""}} {
+				if words[0] == "fix" {
+					more = append([]string{"--yes"}, more...)
+				}
+				got := commandIn(t.Context(), r.Path, nil, map[string]string{"XDG_STATE_HOME": t.TempDir()}, append(slices.Clone(words), more...)...)
+				if got.code != exitUsage || got.out != "" || !strings.Contains(got.err, "empty") {
+					t.Errorf("%v %q: exit %d: %s%s", words, more, got.code, got.out, got.err)
+				}
+				if strings.Contains(c.ArgsUsage, "PATH") && got.err != "refaudit: an empty PATH names no repository\n" {
+					t.Errorf("%v %q: %s", words, more, got.err)
+				}
+			}
+		})
 	})
 }
