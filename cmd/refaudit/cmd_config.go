@@ -79,6 +79,10 @@ func (o *configOptions) config(e env) (*repo.Config, string, error) {
 	if len(o.paths) > 1 || len(o.paths) == 1 && o.gitDir != "" {
 		return nil, "", usagef("config takes one repository")
 	}
+	users, err := repo.UserConfig(ro)
+	if err != nil {
+		return nil, "", &usageError{err}
+	}
 	path, how := e.dir, scan.ByFolder
 	switch {
 	case o.gitDir != "":
@@ -88,8 +92,7 @@ func (o *configOptions) config(e env) (*repo.Config, string, error) {
 	}
 	t, err := scan.Open(path, how, ro)
 	if how == scan.ByFolder && errors.Is(err, repo.ErrNotFound) {
-		c, err := repo.UserConfig(ro)
-		return c, "", err
+		return users, "", nil
 	}
 	if err != nil {
 		return nil, "", err

@@ -127,3 +127,44 @@ func TestVersion(t *testing.T) {
 		t.Errorf("%v: %q %q", err, one.out, two.out)
 	}
 }
+
+// What can't be followed in the user's own configuration ends every command before it reads or writes anything.
+func TestBrokenConfigurationIsAUsageError(t *testing.T) {
+	r, _ := gittest.Mismatch(t, gittest.Options{})
+	for _, c := range []struct{ text, says string }{
+		{"[include]\n\tpath = ~doesnotexist/x\n", "doesnotexist"},
+		{"[core\n", ".gitconfig"},
+		{"[refaudit]\n\tpeelMismatch = bogus\n", "bogus"},
+	} {
+		home := t.TempDir()
+		if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(c.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		vars := map[string]string{"HOME": home, "XDG_STATE_HOME": filepath.Join(home, "state")}
+		gittest.Unchanged(t, r.Path, func() {
+			for _, words := range []string{"scan", "size", "guard", "fingerprint", "fix --yes", "config", "dump", "hook install", "hook uninstall", "nagios", "undo"} {
+				got := command(t, nil, vars, append(strings.Fields(words), r.Path)...)
+				told := got.err
+				if words == "config" || words == "nagios" {
+					told += got.out
+				}
+				if got.code != exitUsage || !strings.Contains(told, c.says) {
+					t.Errorf("%q, %s: exit %d: %s%s", c.text, words, got.code, got.out, got.err)
+				}
+				if got.out != "" && words != "nagios" && !strings.Contains(got.out, "not followed: ") {
+					t.Errorf("%q, %s: %s", c.text, words, got.out)
+				}
+			}
+			got := command(t, nil, vars, "nagios", "--nagios-codes", r.Path)
+			if m := nagiosLine.FindStringSubmatch(got.out); m == nil || m[1] != "UNKNOWN" || got.code != 3 || got.err != "" || !strings.Contains(got.out, c.says) {
+				t.Errorf("%q: exit %d: %s%s", c.text, got.code, got.out, got.err)
+			}
+		})
+		if got := command(t, nil, vars, "dump", r.File("packed-refs")); got.code != exitOK {
+			t.Errorf("%q: a file: exit %d: %s", c.text, got.code, got.err)
+		}
+		if left, err := os.ReadDir(home); err != nil || len(left) != 1 {
+			t.Errorf("%q: wrote %v, error %v", c.text, left, err)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -61,6 +62,11 @@ func runDump(ctx context.Context, e env, o dumpOptions) error {
 	if err != nil {
 		return &usageError{err}
 	}
+	if slices.ContainsFunc(o.paths, func(path string) bool { return !isDumpFile(e.abs(path)) }) {
+		if err := e.checkConfig(); err != nil {
+			return err
+		}
+	}
 	code := exitOK
 	for _, path := range o.paths {
 		err := dumpPath(ctx, e, d, path, format)
@@ -80,15 +86,14 @@ func runDump(ctx context.Context, e env, o dumpOptions) error {
 
 func dumpPath(ctx context.Context, e env, d reports.Dump, path string, format oid.Format) error {
 	full := e.abs(path)
-	st, err := os.Stat(full)
-	if err != nil {
+	if _, err := os.Stat(full); err != nil {
 		return err
 	}
 	dir, err := vfs.Open(filepath.Dir(full))
 	if err != nil {
 		return err
 	}
-	if st.Mode().IsRegular() && filepath.Base(full) != ".git" {
+	if isDumpFile(full) {
 		return dumpFile(ctx, d, dir, filepath.Base(full), path, format)
 	}
 	r, err := repo.Open(full, repo.Options{Env: e.getenv, Cwd: e.dir})
@@ -96,6 +101,12 @@ func dumpPath(ctx context.Context, e env, d reports.Dump, path string, format oi
 		return err
 	}
 	return dumpRepository(ctx, d, r)
+}
+
+// isDumpFile tells a file, for which configuration has no meaning, from a repository.
+func isDumpFile(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode().IsRegular() && filepath.Base(path) != ".git"
 }
 
 func dumpRepository(ctx context.Context, d reports.Dump, r *repo.Repo) error {

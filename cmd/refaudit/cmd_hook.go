@@ -160,6 +160,9 @@ func runHookInstall(e env, o hookInstallOptions, do func(hook.Place, string) ([]
 	if err != nil {
 		return &usageError{err}
 	}
+	if err := e.checkConfig(); err != nil {
+		return err
+	}
 	if o.program == "" {
 		if o.program, err = os.Executable(); err != nil {
 			return err

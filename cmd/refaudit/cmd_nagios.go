@@ -70,9 +70,20 @@ type nagiosResult struct {
 	errors, warnings, incomplete, repositories int64
 
 	status status
+	code   int      // refaudit's own, where the numbers don't make it
 	why    []string // beside the numbers
 	bad    []string // repositories
+	blind  string   // the first of them by name that could not be read whole, and why
+	reason string
 	perf   []string
+}
+
+// unread notes a repository that could not be read whole.
+func (n *nagiosResult) unread(repo, reason string) {
+	if n.blind == "" || repo < n.blind {
+		first, _, _ := strings.Cut(reason, "\n")
+		n.blind, n.reason = repo, first
+	}
 }
 
 func (n *nagiosResult) raise(s status, why string) {
@@ -95,6 +106,9 @@ func runNagios(ctx context.Context, e env, o nagiosOptions) error {
 	n := &nagiosResult{status: nagiosOK}
 	if len(o.paths) == 0 && o.from == "" && o.gitDir == "" && !o.recursive {
 		err = o.remembered(e, n)
+	} else if wrong := e.checkConfig(); wrong != nil {
+		n.code = exitUsage
+		n.raise(nagiosUnknown, wrong.Error())
 	} else {
 		err = o.audit(ctx, e, level, n)
 	}
@@ -125,6 +139,9 @@ func (o *nagiosOptions) audit(ctx context.Context, e env, level scan.Level, n *n
 	s.each = func(r *reports.Repository) {
 		if r.State != reports.Clean {
 			n.bad = append(n.bad, r.Repo)
+		}
+		if r.State == reports.Incomplete {
+			n.unread(r.Repo, r.Reason)
 		}
 	}
 	err = s.all(limited, &o.targets, runtime.GOMAXPROCS(0))
@@ -173,6 +190,7 @@ func (o *nagiosOptions) remembered(e env, n *nagiosResult) error {
 		n.warnings += a.Severities[finding.Warn]
 		if a.State == scan.Incomplete {
 			n.incomplete++
+			n.unread(a.Repo, a.Reason)
 		}
 		if a.Bad() {
 			n.bad = append(n.bad, a.Repo)
@@ -213,14 +231,23 @@ func (n *nagiosResult) tell(w io.Writer, codes bool) error {
 			text += fmt.Sprintf(" and %d more", more)
 		}
 	}
+	if n.reason != "" {
+		if len(n.bad) > 1 {
+			text += "; " + n.blind
+		}
+		text += ": " + n.reason
+	}
 	perf := append([]string{fmt.Sprintf("errors=%d;;0;0", n.errors), fmt.Sprintf("warnings=%d;0;;0", n.warnings), fmt.Sprintf("incomplete=%d;;;0", n.incomplete),
 		fmt.Sprintf("repositories=%d;;;0", n.repositories)}, n.perf...)
 	text = strings.ReplaceAll(reports.Escape(text), "|", `\x7c`) // behind a bar come the numbers
 	if _, err := fmt.Fprintf(w, "REFAUDIT %s: %s | %s\n", n.status.word, text, strings.Join(perf, " ")); err != nil {
 		return err
 	}
-	if codes {
+	switch {
+	case codes:
 		return exitWith(n.status.code)
+	case n.code != exitOK:
+		return exitWith(n.code)
 	}
 	blind := n.incomplete > 0 || n.status == nagiosUnknown || len(n.why) > 0
 	return exitWith(verdict(n.errors, blind))

@@ -37,7 +37,9 @@ func TestNagiosLooksNow(t *testing.T) {
 		{wrong.Path, "CRITICAL", 1, 2, wrong.Path},
 		{broken.Path, "CRITICAL", 7, 2, "1 of 1 repositories could not be read whole"},
 		{bar, "UNKNOWN", 3, 3, `a\x7cb.git`},
+		{bar, "UNKNOWN", 3, 3, "version 9, and the highest"},
 		{bar + " " + warns.Path, "UNKNOWN", 3, 3, "1 warning, "},
+		{bar + " " + warns.Path, "UNKNOWN", 3, 3, "version 9, and the highest"},
 		{"--recursive " + t.TempDir(), "UNKNOWN", 3, 3, "1 of 1 repositories could not be read whole"},
 		{clean.Path + " --max-duration=1ns", "UNKNOWN", 3, 3, "--max-duration is over"},
 	} {
@@ -89,6 +91,10 @@ func TestNagiosTellsWhatScansHaveNoted(t *testing.T) {
 	commandIn(ctx, dir, nil, nil, "scan", "--state", dir, clean.Path)
 	nagios(time.Hour, "UNKNOWN", "the last scan was cut short: terminated")
 	later(t, 0, "scan", "--state", dir, clean.Path)
+	future := gittest.New(t, gittest.Options{})
+	future.Git("config", "core.repositoryFormatVersion", "9")
+	later(t, 0, "scan", "--state", dir, future.Path)
+	nagios(time.Hour, "UNKNOWN", "version 9, and the highest")
 	shards, _ := filepath.Glob(filepath.Join(dir, "audits", "*"))
 	os.WriteFile(shards[0], []byte("x"), 0o600)
 	nagios(time.Hour, "UNKNOWN", "is damaged")
