@@ -51,7 +51,7 @@ func (s *folderScan) fanout(dir *vfs.Dir, name string, first byte, format oid.Fo
 	raw := make([]byte, format.Size())
 	raw[0] = first
 	for _, e := range entries {
-		isObject := len(e.Name()) == 2*(len(raw)-1) && oid.DecodeHex(raw[1:], []byte(e.Name()))
+		isObject := !e.IsDir() && len(e.Name()) == 2*(len(raw)-1) && oid.DecodeHex(raw[1:], []byte(e.Name()))
 		if !isObject {
 			if all {
 				s.add(dir, name+"/"+e.Name(), e)
@@ -64,6 +64,9 @@ func (s *folderScan) fanout(dir *vfs.Dir, name string, first byte, format oid.Fo
 			continue
 		}
 		s.bytes += st.Size()
+		if st.Size() == 0 {
+			continue // which can be no object, and no copy of one
+		}
 		s.loose = append(s.loose, looseFile{oid.FromBytes(format, raw), st.Size()})
 	}
 }

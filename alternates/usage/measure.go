@@ -168,6 +168,9 @@ func (m *measuring) number() error {
 	if m.own.err != nil {
 		return m.own.err
 	}
+	if err := m.leaveOutCut(); err != nil {
+		return err
+	}
 	stores, shared := []*store{m.own.store}, map[*store]bool{}
 	for _, p := range m.pools {
 		stores = append(stores, p.store)

@@ -102,6 +102,9 @@ func openStore(src *odb.Store, format oid.Format, label string, loose []looseFil
 		packs[i].bitmap = bitmaps[i]
 		s.packs = append(s.packs, packs[i])
 	}
+	if err := s.leaveOutCut(workers); err != nil {
+		return s, err
+	}
 	if err := s.number(); err != nil {
 		return s, err
 	}
