@@ -57,7 +57,7 @@ func runDump(ctx context.Context, e env, o dumpOptions) error {
 			return usagef("--object-format takes sha1 or sha256, not %q", o.object)
 		}
 	}
-	out := &buffer{w: e.stdout}
+	out := &buffer{w: e.stdout, before: e.arm}
 	d, err := reports.NewDump(o.format, out)
 	if err != nil {
 		return &usageError{err}
@@ -71,14 +71,14 @@ func runDump(ctx context.Context, e env, o dumpOptions) error {
 	for _, path := range o.paths {
 		err := dumpPath(ctx, e, d, path, format)
 		if cause := context.Cause(ctx); cause != nil {
-			return errors.Join(out.flush(), cause)
+			return errors.Join(out.flush(true), cause)
 		}
 		if err != nil {
 			fmt.Fprintf(e.stderr, "refaudit: %s\n", reports.Escape(err.Error()))
 			code = exitIncomplete
 		}
 	}
-	if err := errors.Join(d.Summary(code), out.flush()); err != nil {
+	if err := errors.Join(d.Summary(code), out.flush(true)); err != nil {
 		return err
 	}
 	return exitWith(code)

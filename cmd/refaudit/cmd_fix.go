@@ -287,7 +287,7 @@ func (f *fixing) ask(path string, plan []repair.Done) (bool, error) {
 		return false, err
 	}
 	if fl, ok := f.report.(*flushing); ok { // what is asked about has to be seen
-		if err := fl.b.flush(); err != nil {
+		if err := fl.b.flush(false); err != nil {
 			return false, err
 		}
 	}

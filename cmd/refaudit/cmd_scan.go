@@ -79,6 +79,7 @@ func runScan(ctx context.Context, e env, o scanOptions) error {
 	if err != nil {
 		return err
 	}
+	o.alone = o.targets.one()
 	report, publish, err := o.output.open(e)
 	if err != nil {
 		return err

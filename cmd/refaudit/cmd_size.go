@@ -71,6 +71,7 @@ func runSize(ctx context.Context, e env, o sizeOptions) error {
 		return err
 	}
 	collectLate(e.getenv, firstCollection)
+	o.alone = o.targets.one()
 	report, publish, err := o.open(e)
 	if err != nil {
 		return err

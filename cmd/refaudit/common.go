@@ -28,6 +28,7 @@ type output struct {
 	color   string
 	jobs    int
 	metrics string
+	alone   bool // the run is about one repository
 }
 
 func (o *output) flags() []cli.Flag {
@@ -83,12 +84,12 @@ func (o *output) open(e env) (reports.Report, func() error, error) {
 			return nil, nil, usagef("--metrics-textfile: there is no folder %s", filepath.Dir(o.metrics))
 		}
 	}
-	b := &buffer{w: w}
+	b := &buffer{w: w, before: e.arm}
 	r, err := reports.New(o.format, b, reports.Options{Quiet: o.quiet, Summary: o.summary, Color: color})
 	if err != nil {
 		return nil, nil, &usageError{err}
 	}
-	return &flushing{Report: r, b: b, metrics: o.metrics, now: e.now}, func() error { return errors.Join(b.flush(), done()) }, nil
+	return &flushing{Report: r, b: b, alone: o.alone, metrics: o.metrics, now: e.now}, func() error { return errors.Join(b.flush(true), done()) }, nil
 }
 
 // checkConfig judges the settings that hold for all repositories, before any of them is read.
@@ -105,9 +106,10 @@ func (e *env) checkConfig() error {
 
 // buffer gathers what is written; flushing empties it after each repository. It is safe for concurrent use.
 type buffer struct {
-	w  io.Writer
-	mu sync.Mutex
-	b  []byte
+	w      io.Writer
+	before func() // called before anything is written that is not all
+	mu     sync.Mutex
+	b      []byte
 }
 
 func (b *buffer) Write(p []byte) (int, error) {
@@ -115,14 +117,19 @@ func (b *buffer) Write(p []byte) (int, error) {
 	defer b.mu.Unlock()
 	b.b = append(b.b, p...)
 	if len(b.b) >= 64<<10 {
+		b.before()
 		return len(p), b.empty()
 	}
 	return len(p), nil
 }
 
-func (b *buffer) flush() error {
+// flush writes what was gathered; last tells that nothing comes after it.
+func (b *buffer) flush(last bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if len(b.b) > 0 && !last {
+		b.before()
+	}
 	return b.empty()
 }
 
@@ -143,21 +150,26 @@ func (o *output) progress(r reports.Report) func(*reports.Progress) {
 type flushing struct {
 	reports.Report
 	b       *buffer
+	alone   bool
 	metrics string
 	now     func() time.Time
 }
 
 // Progress comes from a goroutine of its own: each line is one write.
 func (f *flushing) Progress(p *reports.Progress) error {
-	return errors.Join(f.Report.Progress(p), f.b.flush())
+	return errors.Join(f.Report.Progress(p), f.b.flush(false))
 }
 
 func (f *flushing) Repository(r *reports.Repository) error {
-	return errors.Join(f.Report.Repository(r), f.b.flush())
+	err := f.Report.Repository(r)
+	if f.alone { // the summary follows at once
+		return err
+	}
+	return errors.Join(err, f.b.flush(false))
 }
 
 func (f *flushing) Summary(s *reports.Summary) error {
-	err := errors.Join(f.Report.Summary(s), f.b.flush())
+	err := errors.Join(f.Report.Summary(s), f.b.flush(true))
 	if f.metrics == "" {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"refaudit/internal/logging"
 )
 
-// Whatever writes waits until signals are caught; a plain scan or size doesn't.
+// Whatever writes waits until signals are caught; a scan or size of one repository, which writes all at once, does not.
 func TestWritersWaitUntilSignalsAreCaught(t *testing.T) {
 	r := gittest.New(t, gittest.Options{})
 	for _, c := range []struct {
@@ -22,6 +22,8 @@ func TestWritersWaitUntilSignalsAreCaught(t *testing.T) {
 	}{
 		{"scan REPO", false},
 		{"size REPO", false},
+		{"scan --format=jsonl REPO REPO", true}, // what is known of the first is written while the second is read
+		{"size REPO REPO", true},
 		{"scan -o OUT REPO", true},
 		{"size --metrics-textfile OUT REPO", true},
 		{"scan --write-baseline OUT REPO", true},
@@ -50,6 +52,7 @@ func TestWritersWaitUntilSignalsAreCaught(t *testing.T) {
 		select {
 		case code := <-done:
 			t.Errorf("%s: did not wait; exit code %d", c.args, code)
+			continue
 		case <-time.After(100 * time.Millisecond):
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

@@ -37,6 +37,9 @@ func (t *targets) flags() []cli.Flag {
 	}
 }
 
+// one tells whether at most one repository is meant.
+func (t *targets) one() bool { return len(t.paths) < 2 && !t.recursive && t.from == "" }
+
 // target is one repository to work on.
 type target struct {
 	path string
