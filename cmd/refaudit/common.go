@@ -34,7 +34,7 @@ type output struct {
 func (o *output) flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "format", Value: "text", Destination: &o.format, Usage: "write results as `FORMAT`: text, git, jsonl, sarif, junit or html"},
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Destination: &o.file, Usage: "write results to `FILE`, which is replaced when they are complete"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Destination: &o.file, Usage: "write results to `FILE`, which is replaced when they are complete (-: standard output)"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Destination: &o.quiet, Usage: "findings only: silent when all is well"},
 		&cli.BoolFlag{Name: "summary", Destination: &o.summary, Usage: "the summary only"},
 		&cli.StringFlag{Name: "color", Value: "auto", Destination: &o.color, Usage: "colours: auto, always or never; NO_COLOR is honoured"},
@@ -61,6 +61,9 @@ func (o *output) check() error {
 func (o *output) open(e env) (reports.Report, func() error, error) {
 	if err := errors.Join(o.check(), e.checkConfig()); err != nil {
 		return nil, nil, err
+	}
+	if o.file == "-" { // standard output, where it goes anyway
+		o.file = ""
 	}
 	no, set := e.getenv("NO_COLOR")
 	color := o.color == "always" || o.color == "auto" && e.terminal && o.file == "" && !(set && no != "")

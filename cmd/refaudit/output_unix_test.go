@@ -98,3 +98,17 @@ func TestOutputGoesWhereALinkLeads(t *testing.T) {
 		t.Errorf("exit %d, %q %v, link to %q %v", out.code, text, err, to, e)
 	}
 }
+
+// As with other programs, "-" is standard output.
+func TestOutputToADash(t *testing.T) {
+	r, _ := gittest.Clean(t, gittest.Options{})
+	t.Chdir(t.TempDir())
+	want := command(t, nil, nil, "scan", r.Path)
+	got := command(t, nil, nil, "scan", "-o", "-", r.Path)
+	if got.code != 0 || got.out != want.out || got.out == "" {
+		t.Errorf("exit code %d, %q, want %q", got.code, got.out, want.out)
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, error %v", left, err)
+	}
+}
