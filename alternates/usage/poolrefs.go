@@ -21,7 +21,8 @@ import (
 
 // poolRefs says which refs of a pool count.
 type poolRefs struct {
-	command  string // core.alternateRefsCommand; "" for none
+	command  string // core.alternateRefsCommand
+	asked    bool   // the command is set, perhaps to nothing, which can't be run
 	prefixes string // core.alternateRefsPrefixes
 	set      bool   // prefixes are set
 	ignored  string // where a command stands that is not run, since the repository itself could have set it
@@ -34,7 +35,7 @@ func poolRefsOf(c *repo.Config) (poolRefs, error) {
 		if v.NoValue {
 			return p, fmt.Errorf("%s: core.alternateRefsCommand has no value", v.Origin)
 		}
-		p.command = v.Text
+		p.command, p.asked = v.Text, true
 	}
 	if v, ok := c.Get("core.alternateRefsCommand"); ok && !v.Scope.Protected() {
 		p.ignored = v.Origin.String()
@@ -47,7 +48,9 @@ func poolRefsOf(c *repo.Config) (poolRefs, error) {
 	return p, nil
 }
 
-func (p *poolRefs) key() string { return fmt.Sprintf("%q %q %v", p.command, p.prefixes, p.set) }
+func (p *poolRefs) key() string {
+	return fmt.Sprintf("%q %v %q %v", p.command, p.asked, p.prefixes, p.set)
+}
 
 // tips are the ids that a pool's refs lead to, and its repository, as far as that can be opened. They
 // are nil, with a finding, where they can't be known.
@@ -60,10 +63,10 @@ func (p *poolRefs) tips(ctx context.Context, objects string, format oid.Format, 
 	switch {
 	case err != nil:
 		return nil, nil, nil, err
-	case why != "" && p.command == "":
+	case why != "" && !p.asked:
 		return nil, owner, unreadable(objects, "%s", why), nil
 	}
-	if p.command != "" {
+	if p.asked {
 		if kept, err = p.run(ctx, dir, format); err != nil {
 			if ctx.Err() != nil {
 				return nil, nil, nil, ctx.Err()
@@ -73,7 +76,7 @@ func (p *poolRefs) tips(ctx context.Context, objects string, format oid.Format, 
 	}
 	if len(kept) == 0 && all > 0 {
 		what := "core.alternateRefsPrefixes match none"
-		if p.command != "" {
+		if p.asked {
 			what = "core.alternateRefsCommand prints none"
 		}
 		f := finding.New(finding.AlternateExclusionEmpty, finding.Pos{File: objects}, "the repository there has %s, and %s: nothing would be left out", finding.Count(all, "ref", "refs"), what)
@@ -161,6 +164,9 @@ const commandLimit = 2 * time.Minute
 
 // run asks core.alternateRefsCommand, as git does: the shell gets it with the repository's path.
 func (p *poolRefs) run(ctx context.Context, dir string, format oid.Format) ([]oid.ID, error) {
+	if p.command == "" {
+		return nil, errors.New("it is set to nothing: git fails to run it, and leaves nothing out")
+	}
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", p.command+` "$@"`, p.command, dir)

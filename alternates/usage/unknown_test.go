@@ -133,6 +133,7 @@ func TestWhatCanNotBeKnownHasNoNumber(t *testing.T) {
 			return f, Options{}
 		}, minus, "what the refs of", ""},
 		"a command that prints nothing":        command(`exit 0 #`, minus, "prints none", finding.AlternateExclusionEmpty),
+		"a command that is empty":              command(``, minus, "set to nothing", finding.AlternateRefsUnreadable),
 		"a command that fails":                 command(`exit 3 #`, minus, "exit status 3", finding.AlternateRefsUnreadable),
 		"a command that prints rubbish":        command(`echo rubbish #`, minus, `"rubbish"`, finding.AlternateRefsUnreadable),
 		"a command that prints what is absent": command(`echo 1111111111111111111111111111111111111111 #`, minus, "is absent", ""),
