@@ -253,3 +253,31 @@ func TestBrokenRefsOfAPoolThatDoNotCount(t *testing.T) {
 		t.Errorf("%v", u.Unknown)
 	}
 }
+
+// The HEAD of a dead worktree is named whether it counts or not, and that of another isn't.
+func TestADeadWorktreesHeadIsNamed(t *testing.T) {
+	gittest.Need(t, gittest.Newest)
+	for _, o := range gittest.AllFormats {
+		for _, detached := range []bool{true, false} {
+			r := gittest.New(t, o)
+			dir := t.TempDir()
+			r.Git("worktree", "add", "-q", "--detach", "--no-checkout", filepath.Join(dir, "alive"), r.A)
+			how := []string{"-b", "new"}
+			if detached {
+				how = []string{"--detach"}
+			}
+			r.Git(slices.Concat([]string{"worktree", "add", "-q", "--no-checkout"}, how, []string{filepath.Join(dir, "dead"), r.A})...)
+			if err := os.RemoveAll(filepath.Join(dir, "dead")); err != nil {
+				t.Fatal(err)
+			}
+			s := NewSession(2)
+			for ignore, want := range map[bool]string{false: "worktrees/dead/HEAD counts", true: "worktrees/dead/HEAD is left out"} {
+				u := measured(t, s, r, Options{IgnoreDeadWorktrees: ignore})
+				if len(u.Notices) != 1 || !strings.HasPrefix(u.Notices[0], want) || !u.Complete() || len(u.Findings) > 0 {
+					t.Errorf("%v, detached %v: %q, want %q; %v %v", o, detached, u.Notices, want, u.Unknown, u.Findings)
+				}
+			}
+			s.Close()
+		}
+	}
+}

@@ -25,7 +25,7 @@ type ownTips struct {
 	findings []finding.Finding // why refs can't be read
 	unread   []string
 	dead     map[string]string // worktrees whose working tree is gone, by the beginning of their refs' names, and why
-	left     []string          // dead worktrees that were left out
+	left     []string          // what is to be said of dead worktrees
 	replaced int               // refs that replace objects
 }
 
@@ -45,13 +45,13 @@ func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
 	for _, g := range o.Exclude {
 		globs = append(globs, refname.NewGlob(g, 0))
 	}
-	leftOut := map[string]bool{}
+	leftOut, counted := map[string]bool{}, map[string]bool{}
 	base := r.ReplaceBase()
 	var found []finding.Finding
 	var broken []string
 	sum, err := stores.Visit(ctx, refstore.Options{Broken: true}, func(f finding.Finding) error { found = append(found, f); return nil },
 		func(ref *refstore.Ref) error {
-			if ref.OID == nil && ref.Broken == "" || ref.Hidden {
+			if ref.OID == nil && ref.Broken == "" && !ref.Root || ref.Hidden {
 				return nil
 			}
 			if ref.Broken == "" && strings.HasPrefix(string(ref.Name), base) {
@@ -62,9 +62,15 @@ func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
 					return nil
 				}
 			}
-			if prefix := deadWorktree(t.dead, ref.Name); prefix != "" && o.IgnoreDeadWorktrees {
-				leftOut[prefix] = true
-				return nil
+			if prefix := deadWorktree(t.dead, ref.Name); prefix != "" {
+				if o.IgnoreDeadWorktrees {
+					leftOut[prefix] = true
+					return nil
+				}
+				counted[prefix] = counted[prefix] || ref.Root
+			}
+			if ref.OID == nil && ref.Broken == "" {
+				return nil // what a symref leads to counts for itself
 			}
 			if ref.Broken != "" {
 				broken = append(broken, told(ref))
@@ -78,6 +84,11 @@ func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
 	}
 	for prefix := range leftOut {
 		t.left = append(t.left, fmt.Sprintf("%sHEAD is left out: %s", prefix, t.dead[prefix]))
+	}
+	for prefix, head := range counted {
+		if head {
+			t.left = append(t.left, fmt.Sprintf("%sHEAD counts, though its worktree is dead (%s): --ignore-dead-worktrees leaves it out", prefix, t.dead[prefix]))
+		}
 	}
 	slices.Sort(t.left)
 	t.unread = append(sum.Unread, broken...)
