@@ -4,9 +4,8 @@ package usage
 
 import (
 	"slices"
+	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"refaudit/finding"
 )
@@ -14,7 +13,7 @@ import (
 // git passes over what is no file, so the figures are known; that something stands there is told.
 func TestAFIFOInPlaceOfARef(t *testing.T) {
 	r := plain(t)
-	if err := unix.Mkfifo(r.File("refs/heads/x"), 0o644); err != nil {
+	if err := syscall.Mkfifo(r.File("refs/heads/x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, stderr, code := r.Try("rev-list", "--all", "--objects"); code != 0 {

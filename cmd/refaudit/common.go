@@ -70,6 +70,11 @@ func (o *output) open(e env) (reports.Report, func() error, error) {
 	if o.jobs == 0 {
 		o.jobs = runtime.GOMAXPROCS(0)
 	}
+	if o.metrics != "" {
+		if st, err := os.Stat(filepath.Dir(o.metrics)); err != nil || !st.IsDir() {
+			return nil, nil, usagef("--metrics-textfile: there is no folder %s", filepath.Dir(o.metrics))
+		}
+	}
 	var w io.Writer = e.stdout
 	done := func() error { return nil }
 	if o.file != "" || o.metrics != "" {
@@ -81,11 +86,6 @@ func (o *output) open(e env) (reports.Report, func() error, error) {
 			return nil, nil, usagef("-o: %w", err)
 		}
 		w, done = f, f.publish
-	}
-	if o.metrics != "" {
-		if st, err := os.Stat(filepath.Dir(o.metrics)); err != nil || !st.IsDir() {
-			return nil, nil, usagef("--metrics-textfile: there is no folder %s", filepath.Dir(o.metrics))
-		}
 	}
 	b := &buffer{w: w, before: e.arm}
 	r, err := reports.New(o.format, b, reports.Options{Quiet: o.quiet, Summary: o.summary, Color: color})

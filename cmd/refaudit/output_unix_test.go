@@ -112,3 +112,13 @@ func TestOutputToADash(t *testing.T) {
 		t.Errorf("%v is left, error %v", left, err)
 	}
 }
+
+// Nothing is begun where something else is wrong.
+func TestNoFileIsBegunInVain(t *testing.T) {
+	r, _ := gittest.Clean(t, gittest.Options{})
+	dir := t.TempDir()
+	got := command(t, nil, nil, "scan", "-o", filepath.Join(dir, "out"), "--metrics-textfile", filepath.Join(dir, "none", "m"), r.Path)
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 || got.code != exitUsage {
+		t.Errorf("exit code %d, %v is left, error %v", got.code, left, err)
+	}
+}
