@@ -181,6 +181,23 @@ func checkBroken(t *testing.T, r, place *gittest.Repo, c spoilt) {
 	}
 }
 
+// A worktree without a gitdir file is none to git, which doesn't look at its HEAD.
+func TestBrokenHeadsOfWhatIsNoWorktree(t *testing.T) {
+	gittest.Need(t, gittest.Newest)
+	for name, spoil := range map[string]func(*testing.T, *gittest.Repo){
+		"zeros":        file("worktrees/wt/HEAD", "ZERO\n"),
+		"garbage":      file("worktrees/wt/HEAD", "garbage\n"),
+		"no HEAD":      file("worktrees/wt/index", ""),
+		"a bisect ref": file("worktrees/wt/refs/bisect/bad", "garbage\n"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := plain(t)
+			spoil(t, r)
+			checkBroken(t, r, r, spoilt{})
+		})
+	}
+}
+
 // A broken ref that is left out on purpose makes nothing unknown.
 func TestBrokenRefsThatAreLeftOut(t *testing.T) {
 	r := plain(t)

@@ -36,7 +36,11 @@ func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
 	if err != nil {
 		return nil, err
 	}
+	ignored := map[string]string{} // worktrees that git doesn't know of
 	for _, w := range stores.Worktrees() {
+		if !w.Main() && w.Ignored != "" {
+			ignored["worktrees/"+w.ID+"/"] = w.Ignored
+		}
 		if !w.Main() && w.Prunable != "" && !w.Locked {
 			t.dead["worktrees/"+w.ID+"/"] = w.Prunable
 		}
@@ -45,7 +49,7 @@ func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
 	for _, g := range o.Exclude {
 		globs = append(globs, refname.NewGlob(g, 0))
 	}
-	leftOut, counted := map[string]bool{}, map[string]bool{}
+	leftOut, counted, noWorktree := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	base := r.ReplaceBase()
 	var found []finding.Finding
 	var broken []string
@@ -61,6 +65,10 @@ func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
 				if g.Match(ref.Name) {
 					return nil
 				}
+			}
+			if prefix := deadWorktree(ignored, ref.Name); prefix != "" {
+				noWorktree[prefix] = true
+				return nil
 			}
 			if prefix := deadWorktree(t.dead, ref.Name); prefix != "" {
 				if o.IgnoreDeadWorktrees {
@@ -84,6 +92,9 @@ func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
 	}
 	for prefix := range leftOut {
 		t.left = append(t.left, fmt.Sprintf("%sHEAD is left out: %s", prefix, t.dead[prefix]))
+	}
+	for prefix := range noWorktree {
+		t.left = append(t.left, fmt.Sprintf("%sHEAD is left out: git takes that for no worktree: %s", prefix, ignored[prefix]))
 	}
 	for prefix, head := range counted {
 		if head {

@@ -285,6 +285,12 @@ func TestNotices(t *testing.T) {
 			harm(t, r, "objects/info/commit-graph", 60)
 			return r, Options{}
 		}, "a commit-graph can't be believed", []string{"-c", "core.commitGraph=false"}, ""},
+		"what is no worktree to git": {func(t *testing.T) (*gittest.Repo, Options) {
+			r := deadWorktreeRepo(t)
+			os.Remove(r.File("worktrees/wt/gitdir"))
+			r.WriteFile("worktrees/wt/HEAD", []byte(r.Git("commit-tree", r.Tree, "-m", "of no worktree")+"\n"))
+			return r, Options{}
+		}, "worktrees/wt/HEAD is left out: git takes that for no worktree", nil, ""},
 		"a dead worktree that is left out": {func(t *testing.T) (*gittest.Repo, Options) {
 			return deadWorktreeRepo(t), Options{IgnoreDeadWorktrees: true}
 		}, "worktrees/wt/HEAD is left out", []string{"--exclude-dead"}, ""},
