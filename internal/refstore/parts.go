@@ -55,14 +55,16 @@ func (v *visit) allSound(tasks []func(context.Context) error) bool {
 	ctx, cancel := context.WithCancel(v.ctx)
 	defer cancel()
 	errs := make([]error, len(tasks))
-	var wg sync.WaitGroup
-	for i, do := range tasks {
-		wg.Go(func() {
-			if errs[i] = do(ctx); errs[i] != nil {
-				cancel() // for the others there is nothing left to find out
-			}
-		})
+	run := func(i int) {
+		if errs[i] = tasks[i](ctx); errs[i] != nil {
+			cancel() // for the others there is nothing left to find out
+		}
 	}
+	var wg sync.WaitGroup
+	for i := 1; i < len(tasks); i++ {
+		wg.Go(func() { run(i) })
+	}
+	run(0)
 	wg.Wait()
 	return errors.Join(errs...) == nil
 }
