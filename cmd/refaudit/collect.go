@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"sync"
 )
 
 // firstCollection is how many bytes of memory a command may take before garbage is collected for the first time.
@@ -19,16 +20,33 @@ func collectLate(getenv func(string) (string, bool), bytes int64) {
 			return
 		}
 	}
-	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(bytes)
-	if percent < 0 || limit != math.MaxInt64 {
-		debug.SetMemoryLimit(limit)
-		debug.SetGCPercent(percent)
+	collection.Lock()
+	defer collection.Unlock()
+	if collection.late {
 		return
 	}
-	runtime.SetFinalizer(&firstGarbage{}, func(*firstGarbage) { // is found by the first collection
+	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(bytes)
+	restore := func() {
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(limit)
+	}
+	if percent < 0 || limit != math.MaxInt64 {
+		restore()
+		return
+	}
+	collection.late = true
+	runtime.SetFinalizer(&firstGarbage{}, func(*firstGarbage) { // is found by the first collection
+		collection.Lock()
+		defer collection.Unlock()
+		restore()
+		collection.late = false
 	})
+}
+
+// collection tells whether the first one is put off.
+var collection struct {
+	sync.Mutex
+	late bool
 }
 
 // firstGarbage is large enough not to share its place with anything that lives.

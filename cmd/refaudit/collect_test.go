@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"testing"
 	"time"
 )
@@ -54,5 +55,36 @@ func TestCollectLateObeys(t *testing.T) {
 		if gotPercent, gotLimit := collecting(); gotPercent != percent || gotLimit != limit {
 			t.Errorf("%s: %d %d, not %d %d", name, gotPercent, gotLimit, percent, limit)
 		}
+	}
+}
+
+// However many commands run in one program, garbage is collected in the end as at the start.
+func TestCollectLateSideBySide(t *testing.T) {
+	percent, limit := collecting()
+	if percent < 0 || limit != math.MaxInt64 {
+		t.Skip("garbage is collected by other rules here")
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 200 {
+				collectLate(none, 1<<20)
+				runtime.GC()
+			}
+		})
+	}
+	wg.Wait()
+	for range 1000 {
+		runtime.GC()
+		collection.Lock()
+		late := collection.late
+		collection.Unlock()
+		if !late {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if gotPercent, gotLimit := collecting(); gotPercent != percent || gotLimit != limit {
+		t.Errorf("%d %d, not %d %d", gotPercent, gotLimit, percent, limit)
 	}
 }

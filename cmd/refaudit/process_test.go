@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -29,6 +30,11 @@ import (
 func TestMain(m *testing.M) {
 	if os.Getenv("REFAUDIT_TEST_MAIN") == "1" || len(os.Args) == 2 && os.Args[1] == "child" {
 		main()
+	}
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(sig) { // as under nohup; and it would be by the programs that the tests start
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
 	}
 	os.Exit(m.Run())
 }
