@@ -122,30 +122,40 @@ func packedText(rnd *rand.Rand, f oid.Format, names []string) string {
 	return b.String()
 }
 
+// someWords are what names are made of: such that names begin with each other and lie below each other, and now and then
+// some that are refused, or have capitals.
+func someWords(rnd *rand.Rand) []string {
+	words := []string{"a", "b", "ab", "a-b", "a.b", "v1", "v10", "v1-x", "a/b", "v1/x", "release", "main", "x/y/z", "long-name-of-a-branch"}
+	if rnd.IntN(4) == 0 {
+		words = append(words, "B", "Release", "a.lock", "..", "b//c", "é", "x@{y")
+	}
+	return words
+}
+
+// someName is a branch or a tag made of these words.
+func someName(rnd *rand.Rand, words []string) string {
+	name := []string{"refs/heads", "refs/tags"}[rnd.IntN(2)]
+	for range 1 + rnd.IntN(3) {
+		name += "/" + words[rnd.IntN(len(words))]
+		if rnd.IntN(3) == 0 {
+			name += fmt.Sprint(rnd.IntN(30))
+		}
+	}
+	return name
+}
+
 // Whether a file is read in parts or from front to back, the same is said of it.
 func TestPartsSayWhatTheWholeDoes(t *testing.T) {
 	inParts(t, 100)
-	words := []string{"a", "b", "ab", "a-b", "a.b", "v1", "v10", "v1-x", "a/b", "v1/x", "release", "main", "x/y/z", "long-name-of-a-branch"}
-	odd := []string{"B", "Release", "a.lock", "..", "b//c", "é", "x@{y"}
 	sound := 0
 	for n := range 3000 {
 		rnd := rand.New(rand.NewPCG(uint64(n), 5))
 		f := []oid.Format{oid.SHA1, oid.SHA256}[rnd.IntN(2)]
 		r := opened(t, f)
-		from := words
-		if rnd.IntN(4) == 0 {
-			from = append(slices.Clone(words), odd...)
-		}
+		from := someWords(rnd)
 		var names []string
 		for range 5 + rnd.IntN(60) {
-			name := []string{"refs/heads", "refs/tags"}[rnd.IntN(2)]
-			for range 1 + rnd.IntN(3) {
-				name += "/" + from[rnd.IntN(len(from))]
-				if rnd.IntN(3) == 0 {
-					name += fmt.Sprint(rnd.IntN(30))
-				}
-			}
-			names = append(names, name)
+			names = append(names, someName(rnd, from))
 		}
 		slices.Sort(names)
 		names = slices.Compact(names)
@@ -302,27 +312,16 @@ func stackIsSound(t testing.TB, r *repo.Repo, workers int) bool {
 // As with packed-refs, but with stacks of tables.
 func TestPartsOfStacksSayWhatTheWholeDoes(t *testing.T) {
 	inParts(t, 200)
-	words := []string{"a", "b", "ab", "a-b", "a.b", "v1", "v10", "v1-x", "a/b", "v1/x", "release", "main", "x/y/z", "long-name-of-a-branch"}
-	odd := []string{"B", "Release", "a.lock", "..", "b//c", "é", "x@{y"}
 	sound := 0
 	for n := range 3000 {
 		rnd := rand.New(rand.NewPCG(uint64(n), 6))
 		f := []oid.Format{oid.SHA1, oid.SHA256}[rnd.IntN(2)]
 		r := openedAs(t, f, "reftable", "ref: refs/heads/.invalid\n")
-		from := words
-		if rnd.IntN(4) == 0 {
-			from = append(slices.Clone(words), odd...)
-		}
+		from := someWords(rnd)
 		block := []int{256, 300, 512, 4096}[rnd.IntN(4)]
 		names := []string{"HEAD"}
 		for range 30 + rnd.IntN(100) {
-			name := []string{"refs/heads", "refs/tags"}[rnd.IntN(2)]
-			for range 1 + rnd.IntN(3) {
-				name += "/" + from[rnd.IntN(len(from))]
-				if rnd.IntN(3) == 0 {
-					name += fmt.Sprint(rnd.IntN(30))
-				}
-			}
+			name := someName(rnd, from)
 			if rnd.IntN(8) == 0 || !slices.ContainsFunc(names, func(k string) bool { return strings.HasPrefix(name, k+"/") || strings.HasPrefix(k, name+"/") }) {
 				names = append(names, name)
 			}
