@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 )
@@ -89,8 +90,11 @@ func valueFlags(flags []cli.Flag) map[string]bool {
 	return out
 }
 
-// flagInError finds the flag that an error of the library is about.
-var flagInError = regexp.MustCompile(`for (?:flag )?-([^ ]*): (?:parse error|value out of range)$`)
+// flagInError finds the flag that an error of the library is about. It is compiled where there is an error: each start
+// would do it for nothing else.
+var flagInError = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`for (?:flag )?-([^ ]*): (?:parse error|value out of range)$`)
+})
 
 // wrongUsage makes a usage error of what the library says of a command's flags, with a hint.
 func wrongUsage(words string) cli.OnUsageErrorFunc {
@@ -99,7 +103,7 @@ func wrongUsage(words string) cli.OnUsageErrorFunc {
 		if c.Command != nil {
 			flags = append(slices.Clone(flags), c.Command.Flags...)
 		}
-		if m := flagInError.FindStringSubmatch(err.Error()); m != nil {
+		if m := flagInError().FindStringSubmatch(err.Error()); m != nil {
 			if hint := valueHint(flags, m[1]); hint != "" {
 				err = fmt.Errorf("%w: %s", err, hint)
 			}
