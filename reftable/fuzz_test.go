@@ -195,6 +195,7 @@ func FuzzObjBlocks(f *testing.F) {
 func FuzzLogBlocks(f *testing.F) {
 	seeds(f, func(data []byte) {
 		f.Add(data, []byte("refs/heads/b"))
+		f.Add(data, []byte("refs/heads/b\x00\xff")) // sorts among the keys of refs/heads/b
 		if tab, err := OpenBytes(data, goldenFile, 0); err == nil {
 			it := tab.LogIter()
 			it.Damage = func(*finding.Corrupt) error { return nil }

@@ -87,7 +87,7 @@ func (it *LogIter) Seek(name []byte) {
 	}
 	for it.nextBlock() && it.searchBlock(key) {
 		for it.nextInBlock() {
-			if bytes.Compare(it.key, key) >= 0 {
+			if bytes.Compare(it.log.Name, name) >= 0 {
 				it.held = true
 				return
 			}
@@ -112,7 +112,7 @@ func (it *LogIter) nextInBlock() bool {
 //	type 1: old id, new id, varint( length ) committer, varint( length ) email,
 //	        varint( seconds ), i16 zone, varint( length ) message
 //
-// The key is the ref's name, a NUL, and the update index as a u64 with all bits inverted.
+// The key is the ref's name, which holds no NUL, then a NUL, and the update index as a u64 with all bits inverted.
 const logKeyTail = 1 + 8
 
 // decode decodes the record at p over the one before it; false for a record that can't be.
@@ -134,6 +134,10 @@ func (it *LogIter) decode() bool {
 	if name <= 0 || key[name] != 0 {
 		it.ordered = false
 		return it.bad(start, "key %q has no name, NUL and update index", key)
+	}
+	if bytes.IndexByte(key[:name], 0) >= 0 { // its key would stand among those of another name
+		it.ordered = false
+		return it.bad(start, "the name in key %q holds a NUL", key)
 	}
 	*log = Log{Name: key[:name:name], UpdateIndex: ^binary.BigEndian.Uint64(key[name+1:]), Type: LogType(extra), Block: it.blk.off, Offset: int64(start)}
 	end, what := p, ""
