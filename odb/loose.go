@@ -267,6 +267,23 @@ func (f *looseFile) content() (io.Reader, error) {
 	return z, err
 }
 
+// readTo has the content read, all of it, and fails unless the object and the file end there.
+func (f *looseFile) readTo(read func(io.Reader) error) error {
+	in, err := f.content()
+	if err != nil {
+		return err
+	}
+	if err := read(in); err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(in, make([]byte, 1)); err == nil {
+		return inflate.ErrLonger
+	} else if err != io.EOF {
+		return err
+	}
+	return f.atEnd()
+}
+
 // atEnd fails unless content has used up the file.
 func (f *looseFile) atEnd() error {
 	if _, err := f.in.ReadByte(); err != io.EOF {
