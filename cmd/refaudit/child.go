@@ -14,7 +14,6 @@ import (
 	"refaudit/finding"
 	"refaudit/internal/vfs"
 	"refaudit/repair"
-	"refaudit/repo"
 	"refaudit/scan"
 )
 
@@ -127,7 +126,7 @@ func work(ctx context.Context, e env, t *talk) error {
 
 func (o *order) carryOut(ctx context.Context, e env, t *talk) (*repair.Result, error) {
 	none := &repair.Result{}
-	target, err := scan.Open(string(o.Path), o.How, repo.Options{Env: e.getenv, Cwd: e.dir})
+	target, err := scan.Open(string(o.Path), o.How, e.fresh())
 	if err != nil {
 		return none, err
 	}

@@ -75,7 +75,7 @@ func runConfig(e env, o configOptions) error {
 
 // config is the configuration that is asked about, and of which repository it is.
 func (o *configOptions) config(e env) (*repo.Config, string, error) {
-	ro := repo.Options{Env: e.getenv, Cwd: e.dir}
+	ro := e.seeing()
 	if len(o.paths) > 1 || len(o.paths) == 1 && o.gitDir != "" {
 		return nil, "", usagef("config takes one repository")
 	}

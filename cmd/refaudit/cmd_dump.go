@@ -96,7 +96,7 @@ func dumpPath(ctx context.Context, e env, d reports.Dump, path string, format oi
 	if isDumpFile(full) {
 		return dumpFile(ctx, d, dir, filepath.Base(full), path, format)
 	}
-	r, err := repo.Open(full, repo.Options{Env: e.getenv, Cwd: e.dir})
+	r, err := repo.Open(full, e.seeing())
 	if err != nil {
 		return err
 	}

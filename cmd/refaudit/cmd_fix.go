@@ -17,7 +17,6 @@ import (
 	"refaudit/finding"
 	"refaudit/internal/vfs"
 	"refaudit/repair"
-	"refaudit/repo"
 	"refaudit/reports"
 	"refaudit/scan"
 )
@@ -256,7 +255,7 @@ func (c *claims) take(commonDir string) (release func()) {
 
 func (f *fixing) fix(ctx context.Context, t target, path string) (*repair.Result, error) {
 	none := &repair.Result{}
-	target, err := scan.Open(t.path, t.how, repo.Options{Env: f.env.getenv, Cwd: f.env.dir})
+	target, err := scan.Open(t.path, t.how, f.env.fresh())
 	if err != nil {
 		return none, err
 	}

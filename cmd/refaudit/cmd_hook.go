@@ -102,7 +102,7 @@ func hookTrouble(e env, a hook.Answer, why error) error {
 
 // openHookRepo opens the repository that git runs the hook in.
 func openHookRepo(e env) (*repo.Repo, error) {
-	o := repo.Options{Env: e.getenv, Cwd: e.dir}
+	o := e.seeing()
 	if dir, ok := e.getenv("GIT_DIR"); ok && dir != "" {
 		return repo.OpenGitDir(dir, o)
 	}
@@ -168,7 +168,7 @@ func runHookInstall(e env, o hookInstallOptions, do func(hook.Place, string) ([]
 			return err
 		}
 	}
-	opts := repo.Options{Env: e.getenv, Cwd: e.dir}
+	opts := e.fresh()
 	if len(o.paths) == 0 {
 		r, err := repo.Discover(e.dir, opts)
 		if err != nil {

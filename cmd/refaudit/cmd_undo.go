@@ -10,7 +10,6 @@ import (
 
 	"refaudit/internal/vfs"
 	"refaudit/repair"
-	"refaudit/repo"
 	"refaudit/reports"
 	"refaudit/scan"
 )
@@ -82,7 +81,7 @@ func (u *undoing) one(ctx context.Context, id string) int {
 	if err != nil {
 		return u.say(id, err)
 	}
-	target, err := scan.Open(e.GitDir, scan.ByGitDir, repo.Options{Env: u.env.getenv, Cwd: u.env.dir})
+	target, err := scan.Open(e.GitDir, scan.ByGitDir, u.env.fresh())
 	if err != nil {
 		return u.say(id, err)
 	}

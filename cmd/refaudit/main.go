@@ -42,6 +42,9 @@ func (e *env) arm() {
 	}
 }
 
+// fresh says how a command that writes sees repositories: each under the user's configuration as it is by then.
+func (e *env) fresh() repo.Options { return repo.Options{Env: e.getenv, Cwd: e.dir} }
+
 // abs makes a path absolute, so that a repository has the same name in every run.
 func (e *env) abs(path string) string {
 	if filepath.IsAbs(path) {
