@@ -298,3 +298,42 @@ func TestADeadWorktreesHeadIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// A worktree has refs of its own below refs/bisect/, refs/worktree/ and refs/rewritten/. Where refs are files, git looks for no
+// others in its folder.
+func TestRefsOfAWorktree(t *testing.T) {
+	gittest.Need(t, gittest.Newest)
+	for _, o := range gittest.AllFormats {
+		if o.RefFormat == gittest.Reftable {
+			continue
+		}
+		for _, name := range []string{"bisect/bad", "worktree/x", "rewritten/x", "heads/x", "tags/x", "worktreex/x"} {
+			r := gittest.New(t, o)
+			r.Git("worktree", "add", "-q", "--detach", "--no-checkout", filepath.Join(t.TempDir(), "wt"), r.A)
+			blob := r.WriteObject("blob", []byte("of one worktree alone"))
+			s := NewSession(2)
+			before := measured(t, s, r, Options{}).Bytes[Reachable]
+			s.Close()
+			r.WriteFile("worktrees/wt/refs/"+name, []byte(blob+"\n"))
+			within := *r
+			within.Path = r.File("worktrees/wt")
+			want := before
+			if strings.Contains(within.Git("rev-list", "--all", "--objects"), blob) {
+				st, err := os.Stat(r.File(r.LooseName(blob)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want += st.Size()
+			}
+			s = NewSession(2)
+			u := measured(t, s, r, Options{})
+			s.Close()
+			if got, known := u.Bytes[Reachable]; !known || got != want {
+				t.Errorf("%v, refs/%s: %d is reachable, want %d; %v", o, name, got, want, u.Unknown)
+			}
+			if private := name == "bisect/bad" || name == "worktree/x" || name == "rewritten/x"; private != (want > before) {
+				t.Errorf("%v, refs/%s: git lists it: %v", o, name, want > before)
+			}
+		}
+	}
+}

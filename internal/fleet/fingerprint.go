@@ -11,6 +11,7 @@ import (
 	"math/bits"
 
 	"refaudit/finding"
+	"refaudit/internal/refname"
 	"refaudit/internal/refstore"
 	"refaudit/oid"
 	"refaudit/peel"
@@ -103,20 +104,12 @@ func (s *summing) cant(why string) {
 	}
 }
 
-// own are the refs below refs/ that each worktree has for itself, as git defines them.
-var own = [][]byte{[]byte("refs/bisect/"), []byte("refs/worktree/"), []byte("refs/rewritten/")}
-
 func (s *summing) take(r *refstore.Ref) error {
 	if r.Root && string(r.Name) == "HEAD" {
 		s.head = finding.RefName(r.Target)
 	}
-	if !bytes.HasPrefix(r.Name, []byte("refs/")) || r.Hidden {
+	if !bytes.HasPrefix(r.Name, []byte("refs/")) || r.Hidden || refname.IsPerWorktree(r.Name) {
 		return nil
-	}
-	for _, prefix := range own {
-		if bytes.HasPrefix(r.Name, prefix) {
-			return nil
-		}
 	}
 	if r.OID == nil {
 		s.begin(r.Name)

@@ -3,6 +3,7 @@ package refstore
 import (
 	"strings"
 
+	"refaudit/internal/refname"
 	"refaudit/loose"
 )
 
@@ -50,7 +51,7 @@ func (v *visit) misnamed(l *looseRef) error {
 // passedOver tells whether git takes a file below refs/ for no ref at all: what is no file, hidden files and locks,
 // and in a worktree what lies outside the namespaces that worktrees have of their own.
 func (v *visit) passedOver(l *looseRef) bool {
-	return l.unread || !listed(l.name) || !v.place.main && !ofWorktree(strings.TrimPrefix(l.name, v.place.prefix))
+	return l.unread || !listed(l.name) || v.misplaced(l)
 }
 
 // listed tells whether git's listing of folders comes by a file.
@@ -63,12 +64,8 @@ func listed(name string) bool {
 	return true
 }
 
-// ofWorktree tells whether each worktree has a ref of this name of its own.
-func ofWorktree(name string) bool {
-	for _, prefix := range [...]string{"refs/bisect/", "refs/worktree/", "refs/rewritten/"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+// misplaced tells whether a loose ref lies in a worktree's folder though it would be one for all worktrees. git
+// looks for those in the main folder alone. (Of a stack it lists whatever a worktree's own holds.)
+func (v *visit) misplaced(l *looseRef) bool {
+	return !v.place.main && !refname.IsPerWorktree([]byte(strings.TrimPrefix(l.name, v.place.prefix)))
 }

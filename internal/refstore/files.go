@@ -44,7 +44,6 @@ func (v *visit) files() error {
 	}
 	sort.Slice(refs, func(i, j int) bool { return refs[i].name < refs[j].name })
 	for i := range refs {
-		v.sum.Refs++
 		if err := v.visitLoose(&refs[i], false); err != nil {
 			return err
 		}
@@ -78,6 +77,12 @@ const elsewhere = "refs/heads/.invalid"
 
 func (v *visit) visitLoose(l *looseRef, root bool) error {
 	r := Ref{Name: []byte(l.name), Source: Loose, Pos: l.pos, PeelPos: l.pos, Root: root}
+	if !root {
+		if v.misplaced(l) {
+			return nil
+		}
+		v.sum.Refs++
+	}
 	if why := v.brokenLoose(l, root); why != "" {
 		return v.brokenRef(&r, why) // a finding says so
 	}
