@@ -7,15 +7,13 @@ import (
 	"os"
 	"strings"
 
+	"refaudit/internal/refname"
 	"refaudit/internal/vfs"
 )
 
-// maxSymrefs is how many symbolic refs git follows, one after the other.
-const maxSymrefs = 5
-
 var (
 	errNoHeadReader = errors.New("HEAD is in a reftable, and there is no reader for it")
-	errSymrefs      = fmt.Errorf("HEAD is a symbolic ref more than %d steps long", maxSymrefs)
+	errSymrefs      = fmt.Errorf("HEAD is a symbolic ref more than %d steps long", refname.MaxSymrefs)
 )
 
 // branch is the short name of the branch that HEAD stands for, for includeIf onbranch.
@@ -41,7 +39,7 @@ func (r *Repo) symbolicHead() (string, error) {
 		return "", err
 	}
 	dir, name, target := own, "HEAD", ""
-	for range maxSymrefs {
+	for range refname.MaxSymrefs {
 		next, err := symbolicRef(dir, name)
 		if err != nil || next == "" {
 			return target, err

@@ -2,6 +2,8 @@ package usage
 
 import (
 	"encoding/hex"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -333,6 +335,94 @@ func TestRefsOfAWorktree(t *testing.T) {
 			}
 			if private := name == "bisect/bad" || name == "worktree/x" || name == "rewritten/x"; private != (want > before) {
 				t.Errorf("%v, refs/%s: git lists it: %v", o, name, want > before)
+			}
+		}
+	}
+}
+
+// A symref that counts for itself leads to what counts for none: git excludes by the names of refs, not of what they lead to.
+func TestExcludedTargets(t *testing.T) {
+	gittest.Need(t, gittest.Newest)
+	for _, o := range gittest.AllFormats {
+		r := gittest.New(t, o)
+		r.Git("update-ref", "refs/heads/far", r.Git("commit-tree", r.Tree, "-m", "far"))
+		for i := 1; i <= 6; i++ {
+			target := "refs/heads/far"
+			if i > 1 {
+				target = fmt.Sprintf("refs/sym/%d", i-1)
+			}
+			r.Git("symbolic-ref", fmt.Sprintf("refs/sym/%d", i), target)
+		}
+		for name, exclude := range map[string][]string{
+			"HEAD leads to it":        {"refs/heads/*"},
+			"HEAD is excluded too":    {"refs/heads/*", "refs/sym/*", "HEAD"},
+			"a chain":                 {"refs/heads/main", "refs/heads/far"},
+			"the middle of a chain":   {"refs/heads/main", "refs/heads/far", "refs/sym/1", "refs/sym/3"},
+			"all but what is too far": {"refs/heads/*", "refs/sym/[1-5]"},
+			"nothing is left":         {"*"},
+		} {
+			var args []string
+			for _, glob := range exclude {
+				args = append(args, "--exclude="+glob)
+			}
+			want := newOracle(t, r).figures(args...)
+			for _, method := range []Method{Auto, Walk} {
+				s := NewSession(2)
+				if u := measured(t, s, r, Options{Method: method, Exclude: exclude}); !maps.Equal(u.Bytes, want) || !u.Complete() {
+					t.Errorf("%v, %s, %s: %v %v, want %v", o, name, method, u.Bytes, u.Unknown, want)
+				}
+				s.Close()
+			}
+		}
+	}
+}
+
+// The symref of a worktree leads to the ref that this worktree has for itself.
+func TestExcludedTargetsOfAWorktree(t *testing.T) {
+	gittest.Need(t, gittest.Newest)
+	for _, o := range gittest.AllFormats {
+		r := gittest.New(t, o)
+		r.Git("worktree", "add", "-q", "--detach", "--no-checkout", filepath.Join(t.TempDir(), "wt"), r.A)
+		within := *r
+		within.Path = r.File("worktrees/wt")
+		private := within.Git("commit-tree", r.Tree, "-m", "of the worktree")
+		within.Git("update-ref", "refs/bisect/bad", private)
+		within.Git("symbolic-ref", "refs/worktree/sym", "refs/bisect/bad")
+		if list := within.Git("rev-list", "--exclude=refs/bisect/*", "--all"); !strings.Contains(list, private) {
+			t.Fatalf("%v: git lists %s", o, list)
+		}
+		s := NewSession(2)
+		all := measured(t, s, r, Options{}).Bytes[Reachable]
+		for exclude, less := range map[string]bool{"worktrees/wt/refs/bisect/*": false, "worktrees/wt/refs/*": true} {
+			if got := measured(t, s, r, Options{Exclude: []string{exclude}}).Bytes[Reachable]; got < all != less || got > all {
+				t.Errorf("%v, without %s: %d, of %d", o, exclude, got, all)
+			}
+		}
+		s.Close()
+	}
+}
+
+// What an excluded ref reaches is not unreachable; where that can't be known, only this figure is not.
+func TestExcludedRefsOfAbsentObjects(t *testing.T) {
+	for _, o := range gittest.AllFormats {
+		r := gittest.New(t, o)
+		r.Git("update-ref", "refs/heads/gone", r.Git("commit-tree", r.Tree, "-p", r.A, "-m", "gone"))
+		gone := r.Git("rev-parse", "refs/heads/gone")
+		s := NewSession(2)
+		before := measured(t, s, r, Options{Exclude: []string{"refs/heads/gone"}})
+		s.Close()
+		if err := os.Remove(r.File(r.LooseName(gone))); err != nil {
+			t.Fatal(err)
+		}
+		for _, method := range []Method{Auto, Walk} {
+			s := NewSession(2)
+			u := measured(t, s, r, Options{Method: method, Exclude: []string{"refs/heads/gone"}})
+			s.Close()
+			if why := u.Unknown[Unreachable]; len(u.Unknown) != 1 || !strings.Contains(why, `"refs/heads/gone" names `+gone+", which is absent") {
+				t.Errorf("%v, %s: unknown are %q", o, method, u.Unknown)
+			}
+			if u.Bytes[Reachable] != before.Bytes[Reachable] || before.Bytes[Unreachable] != 0 {
+				t.Errorf("%v, %s: %v, before %v", o, method, u.Bytes, before.Bytes)
 			}
 		}
 	}

@@ -113,14 +113,18 @@ func (m *measuring) figures(u *Usage, r *reached) {
 	}
 	why := unread
 	if why == "" && r.lost != "" {
-		why = m.blame(r.lost)
+		var from []*roots
+		for _, name := range m.names {
+			from = append(from, m.roots[name])
+		}
+		why = m.blame(r.lost, m.tips.all, from...)
 	}
 	if why == "" {
 		why = sp.unmeasured(r.all)
 	}
 	if why == "" {
 		u.know(Reachable, sp.bytesOf(r.all))
-		u.know(Unreachable, sp.unreached(r.all))
+		m.unreachable(u, r)
 	} else {
 		u.unknown(why, Reachable, Own, Borrowed, Unreachable, OwnStoredElsewhere)
 	}
@@ -142,6 +146,19 @@ func (m *measuring) figures(u *Usage, r *reached) {
 		case ByNamespace:
 			u.Shares = r.shares
 		}
+	}
+}
+
+// unreachable is what no ref reaches, the excluded ones neither.
+func (m *measuring) unreachable(u *Usage, r *reached) {
+	switch {
+	case r.beyond == nil:
+		u.know(Unreachable, m.view.unreached(r.all))
+	case r.lostBeyond != "":
+		u.unknown("behind refs that are excluded: "+m.blame(r.lostBeyond, m.tips.excluded, m.beyond), Unreachable)
+	default:
+		r.beyond.Or(r.all)
+		u.know(Unreachable, m.view.unreached(r.beyond))
 	}
 }
 
@@ -176,7 +193,7 @@ func (m *measuring) stored(u *Usage) {
 }
 
 // blame says what stands behind an object that could not be found or read.
-func (m *measuring) blame(lost string) string {
+func (m *measuring) blame(lost string, tips []tip, from ...*roots) string {
 	for _, s := range m.view.stores {
 		if s.unseen != nil {
 			return fmt.Sprintf("%s; %v", lost, s.unseen)
@@ -185,9 +202,9 @@ func (m *measuring) blame(lost string) string {
 	if m.missing != nil {
 		return fmt.Sprintf("%s; %v", lost, m.missing)
 	}
-	for _, name := range m.names {
-		for _, id := range m.roots[name].absent {
-			for _, t := range m.tips.all {
+	for _, r := range from {
+		for _, id := range r.absent {
+			for _, t := range tips {
 				if t.id != id {
 					continue
 				}
@@ -204,7 +221,7 @@ func (m *measuring) blame(lost string) string {
 // verify measures again by walking, and compares.
 func (m *measuring) verify(ctx context.Context, r *reached) error {
 	other := &measuring{s: m.s, repo: m.repo, o: m.o, last: true, own: m.own, pools: m.pools, mine: m.mine, missing: m.missing,
-		tips: m.tips, roots: m.roots, names: m.names, view: m.view, u: &Usage{Bytes: map[Figure]int64{}, Unknown: map[Figure]string{}}}
+		tips: m.tips, roots: m.roots, names: m.names, beyond: m.beyond, view: m.view, u: &Usage{Bytes: map[Figure]int64{}, Unknown: map[Figure]string{}}}
 	other.o.Method = Walk
 	if err := other.exclude(ctx); err != nil {
 		return err

@@ -45,6 +45,7 @@ type measuring struct {
 	missing     error             // why objects may be where we can't see them
 	roots       map[string]*roots // of each namespace, or of "" for all
 	names       []string          // the keys of roots, in order
+	beyond      *roots            // of refs that are excluded; nil: none are
 	view        *view
 	reaches     []*poolReach
 	stop        bitmap.Set // what the refs of the alternates reach
@@ -240,9 +241,7 @@ func (m *measuring) resolve() (err error) {
 	if m.o.By == ByNamespace {
 		m.names, by = groups(m.tips.all)
 	} else {
-		for _, t := range m.tips.all {
-			by[""] = append(by[""], t.id)
-		}
+		by[""] = idsOf(m.tips.all)
 	}
 	m.roots = map[string]*roots{}
 	for _, n := range m.names {
@@ -250,7 +249,10 @@ func (m *measuring) resolve() (err error) {
 			return err
 		}
 	}
-	return nil
+	if len(m.tips.excluded) > 0 {
+		m.beyond, err = m.view.resolve(idsOf(m.tips.excluded))
+	}
+	return err
 }
 
 // exclude finds out what the refs of the alternates reach.

@@ -123,6 +123,11 @@ func (o *oracle) figures(args ...string) map[Figure]int64 {
 			f[OwnStoredElsewhere] += n
 		}
 	}
+	if slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--exclude=") }) {
+		for _, id := range o.list("--all") { // refs that are excluded are refs too
+			reached[id] = true
+		}
+	}
 	for id, n := range o.own {
 		if !reached[id] {
 			f[Unreachable] += n

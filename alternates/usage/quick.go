@@ -103,7 +103,7 @@ var errLong = errors.New("the bitmap does not cover every tip")
 
 // cover puts together what the bitmaps of all tips say, in a file that nobody has verified yet.
 func (q *quick) cover(name string, data []byte) (err error) {
-	if q.m.parents != nil || len(q.m.tips.unread) > 0 || len(q.m.tips.all) > quickTips {
+	if q.m.parents != nil || len(q.m.tips.unread)+len(q.m.tips.excluded) > 0 || len(q.m.tips.all) > quickTips {
 		return errLong
 	}
 	if q.file, err = bitmap.ParseUnverified(name, data, q.owner); err != nil {

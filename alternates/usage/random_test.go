@@ -39,11 +39,17 @@ func TestRandomRepositories(t *testing.T) {
 // check compares what each method says with what git says.
 func check(t *testing.T, r *gittest.Repo, did []string) {
 	t.Helper()
-	want := newOracle(t, r).figures()
+	oracle := newOracle(t, r)
+	all, without := oracle.figures(), oracle.figures("--exclude=refs/heads/*")
 	s := NewSession(2)
 	defer s.Close()
 	for _, o := range []Options{{Method: Walk}, {Method: Bitmap}, {Method: Auto, ExcludeAlternates: true, Verify: true},
-		{Method: Auto, By: ByType, Verify: true}, {Method: Walk, By: ByNamespace}} {
+		{Method: Auto, By: ByType, Verify: true}, {Method: Walk, By: ByNamespace},
+		{Method: Auto, Exclude: []string{"refs/heads/*"}, Verify: true}, {Method: Walk, Exclude: []string{"refs/heads/*"}, By: ByNamespace}} {
+		want := all
+		if len(o.Exclude) > 0 {
+			want = without
+		}
 		u := measured(t, s, r, o)
 		if !maps.Equal(u.Bytes, want) || len(u.Unknown) > 0 {
 			t.Fatalf("%+v: %v %v\nwant %v\n%s: %s\n%v %v\nmade by: %s", o, u.Bytes, u.Unknown, want, u.Method, u.Reason, u.Notices, u.Findings, strings.Join(did, "\n  "))

@@ -10,16 +10,18 @@ import (
 
 // reached is what the refs of a repository reach.
 type reached struct {
-	all      bitmap.Set
-	own      bitmap.Set    // what the refs of the alternates don't reach; nil if that is not known
-	kinds    [5]bitmap.Set // of all; nil unless asked for
-	shares   []Share       // by namespace
-	lost     string        // what could not be found or read; "" if nothing
-	promised int
-	cut      int // shallow commits that were met
-	used     map[string]int
-	tips     int // commits that refs lead to
-	covered  int // of these, the ones that a bitmap of our own covers
+	all        bitmap.Set
+	own        bitmap.Set    // what the refs of the alternates don't reach; nil if that is not known
+	kinds      [5]bitmap.Set // of all; nil unless asked for
+	shares     []Share       // by namespace
+	lost       string        // what could not be found or read; "" if nothing
+	beyond     bitmap.Set    // what only refs that are excluded reach; nil: none are
+	lostBeyond string        // what of that could not be found or read; "" if nothing
+	promised   int
+	cut        int // shallow commits that were met
+	used       map[string]int
+	tips       int // commits that refs lead to
+	covered    int // of these, the ones that a bitmap of our own covers
 }
 
 // reach walks from our refs. A commit-graph or bitmap that turns out to be wrong on the way is left
@@ -89,7 +91,22 @@ func (m *measuring) reachBy(ctx context.Context, p *plan) (*reached, error) {
 	var err error
 	r.lost, r.promised, err = w.lost()
 	r.cut = w.shallow()
+	if err == nil && r.lost == "" && m.beyond != nil {
+		err = m.reachBeyond(ctx, r)
+	}
 	return r, err
+}
+
+// reachBeyond walks from the refs that are excluded up to what the others reach.
+func (m *measuring) reachBeyond(ctx context.Context, r *reached) (err error) {
+	w := m.view.newWalk(r.all, nil, false)
+	defer w.end()
+	if err := w.from(ctx, m.beyond); err != nil {
+		return err
+	}
+	r.beyond = w.seen
+	r.lostBeyond, _, err = w.lost()
+	return err
 }
 
 // take puts together what the walks have found so far.

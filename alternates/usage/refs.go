@@ -22,6 +22,7 @@ type tip struct {
 // ownTips are the tips of a repository.
 type ownTips struct {
 	all      []tip
+	excluded []tip             // by --exclude
 	findings []finding.Finding // why refs can't be read
 	unread   []string
 	dead     map[string]string // worktrees whose working tree is gone, by the beginning of their refs' names, and why
@@ -53,18 +54,23 @@ func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
 	base := r.ReplaceBase()
 	var found []finding.Finding
 	var broken []string
+	var symrefs []symbolic
 	sum, err := stores.Visit(ctx, refstore.Options{Broken: true}, func(f finding.Finding) error { found = append(found, f); return nil },
 		func(ref *refstore.Ref) error {
-			if ref.OID == nil && ref.Broken == "" && !ref.Root || ref.Hidden {
+			symref := ref.OID == nil && ref.Broken == ""
+			if symref && !ref.Root && len(globs) == 0 || ref.Hidden {
 				return nil
 			}
 			if ref.Broken == "" && strings.HasPrefix(string(ref.Name), base) {
 				t.replaced++
 			}
-			for _, g := range globs {
-				if g.Match(ref.Name) {
-					return nil
+			if slices.ContainsFunc(globs, func(g *refname.Glob) bool { return g.Match(ref.Name) }) {
+				if symref {
+					symrefs = append(symrefs, symbolic{string(ref.Name), string(ref.Target), false})
+				} else if ref.OID != nil {
+					t.excluded = append(t.excluded, tip{string(ref.Name), oid.FromBytes(r.Format, ref.OID)})
 				}
+				return nil
 			}
 			if prefix := deadWorktree(ignored, ref.Name); prefix != "" {
 				noWorktree[prefix] = true
@@ -77,8 +83,11 @@ func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
 				}
 				counted[prefix] = counted[prefix] || ref.Root
 			}
-			if ref.OID == nil && ref.Broken == "" {
-				return nil // what a symref leads to counts for itself
+			if symref {
+				if len(globs) > 0 { // else what it leads to counts for itself
+					symrefs = append(symrefs, symbolic{string(ref.Name), string(ref.Target), true})
+				}
+				return nil
 			}
 			if ref.Broken != "" {
 				broken = append(broken, told(ref))
@@ -90,6 +99,7 @@ func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.all = append(t.all, ledTo(symrefs, t.excluded)...)
 	for prefix := range leftOut {
 		t.left = append(t.left, fmt.Sprintf("%sHEAD is left out: %s", prefix, t.dead[prefix]))
 	}
@@ -131,6 +141,55 @@ func deadWorktree(dead map[string]string, name []byte) string {
 		}
 	}
 	return ""
+}
+
+// symbolic is a ref that leads to another.
+type symbolic struct {
+	name, target string
+	counts       bool // it is not excluded
+}
+
+// ledTo are the symrefs that lead to excluded refs: they count for themselves, as git has it, and their targets don't.
+func ledTo(symrefs []symbolic, excluded []tip) (tips []tip) {
+	if len(symrefs) == 0 || len(excluded) == 0 {
+		return nil
+	}
+	ids, next := make(map[string]oid.ID, len(excluded)), make(map[string]string, len(symrefs))
+	for _, t := range excluded {
+		ids[t.name] = t.id
+	}
+	for _, s := range symrefs {
+		next[s.name] = s.aim()
+	}
+	for _, s := range symrefs {
+		name := s.name
+		for range refname.MaxSymrefs {
+			if name = next[name]; !s.counts {
+				break
+			}
+			if id, ok := ids[name]; ok {
+				tips = append(tips, tip{s.name, id})
+				break
+			}
+		}
+	}
+	return tips
+}
+
+// aim is the target's name as refs are named here: what each worktree has for itself is sought in the symref's own.
+func (s *symbolic) aim() string {
+	if kind, id, _ := refname.SplitWorktree([]byte(s.name)); kind == refname.Other && refname.IsPerWorktree([]byte(s.target)) {
+		return "worktrees/" + string(id) + "/" + s.target
+	}
+	return s.target
+}
+
+func idsOf(tips []tip) []oid.ID {
+	ids := make([]oid.ID, len(tips))
+	for i := range tips {
+		ids[i] = tips[i].id
+	}
+	return ids
 }
 
 // groups are tips by the namespace of their names, in the order in which their objects are billed:

@@ -36,6 +36,9 @@ func rootSyntax(name []byte) bool {
 	return true
 }
 
+// MaxSymrefs is how many symbolic refs git follows, one after the other.
+const MaxSymrefs = 5
+
 var perWorktree = [][]byte{[]byte("refs/worktree/"), []byte("refs/bisect/"), []byte("refs/rewritten/")}
 
 // IsPerWorktree tells whether each worktree has a ref of this name of its own: refs/bisect/,

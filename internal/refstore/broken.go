@@ -67,5 +67,6 @@ func listed(name string) bool {
 // misplaced tells whether a loose ref lies in a worktree's folder though it would be one for all worktrees. git
 // looks for those in the main folder alone. (Of a stack it lists whatever a worktree's own holds.)
 func (v *visit) misplaced(l *looseRef) bool {
-	return !v.place.main && !refname.IsPerWorktree([]byte(strings.TrimPrefix(l.name, v.place.prefix)))
+	kind, _, _ := refname.SplitWorktree([]byte(l.name))
+	return !v.place.main && kind == refname.Shared
 }

@@ -5,13 +5,11 @@ import (
 	"fmt"
 
 	"refaudit/finding"
+	"refaudit/internal/refname"
 	"refaudit/internal/vfs"
 	"refaudit/reftable"
 	"refaudit/repo"
 )
-
-// maxSymrefs is how many symbolic refs git follows, one after the other.
-const maxSymrefs = 5
 
 // Head is the name of the ref that HEAD of the worktree at hand finally stands for, where HEAD is in a
 // reftable; "" if it names an object, or is absent. It is what repo.Options.Head asks for, and
@@ -23,14 +21,14 @@ func Head(r *repo.Repo) (string, error) {
 	}
 	at, name, target := &place{root: own, main: r.GitDir == r.CommonDir}, "HEAD", ""
 	main := &place{root: r.Refs.Root, main: true}
-	for range maxSymrefs {
+	for range refname.MaxSymrefs {
 		next, err := symref(r, at, name)
 		if err != nil || next == "" {
 			return target, err
 		}
 		target, name, at = next, next, main
 	}
-	return "", fmt.Errorf("HEAD is a symbolic ref more than %d steps long", maxSymrefs)
+	return "", fmt.Errorf("HEAD is a symbolic ref more than %d steps long", refname.MaxSymrefs)
 }
 
 // symref is what a record of the store stands for: "" if there is none, or it names an object.
