@@ -250,6 +250,9 @@ func severities(m map[finding.Severity]int64) map[string]int64 {
 }
 
 func (j *jsonLines) Usage(u *Usage) error {
+	if j.o.Summary {
+		return nil
+	}
 	o := line("usage")
 	o.repo(u.Repo)
 	unknown := map[string]string{}

@@ -178,3 +178,23 @@ func TestTextOfUsageCountsNoRefs(t *testing.T) {
 		}
 	}
 }
+
+// Figures are what a command was asked for: they go with --quiet, and not where the summary alone is wanted.
+func TestFiguresWithSummaryAndQuiet(t *testing.T) {
+	u := &Usage{Repo: "r.git", Figures: []Figure{{Name: "own", Bytes: 7, Known: true}}, Method: "walk", Reason: "because"}
+	for _, format := range []string{"text", "jsonl"} {
+		for o, want := range map[Options]bool{{}: true, {Quiet: true}: true, {Summary: true}: false} {
+			var b strings.Builder
+			r, err := New(format, &b, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(r.Start(&Start{Command: "size"}), r.Usage(u), r.Summary(&Summary{})); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(b.String(), "own"); got != want {
+				t.Errorf("%s, %+v: %q", format, o, b.String())
+			}
+		}
+	}
+}

@@ -182,6 +182,9 @@ func shellQuote(path string) string {
 }
 
 func (t *text) Usage(u *Usage) error {
+	if t.o.Summary {
+		return nil
+	}
 	t.heading(u.Repo)
 	for _, f := range u.Figures {
 		if f.Known {

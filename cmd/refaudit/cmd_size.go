@@ -29,7 +29,7 @@ type sizeOptions struct {
 }
 
 func sizeCommand(e env) *cli.Command {
-	var o sizeOptions
+	o := sizeOptions{output: output{figures: true}}
 	flags := append(o.targets.flags(), o.output.flags()...)
 	return &cli.Command{
 		Name:      "size",

@@ -29,13 +29,18 @@ type output struct {
 	jobs    int
 	metrics string
 	alone   bool // the run is about one repository
+	figures bool // the command gives figures
 }
 
 func (o *output) flags() []cli.Flag {
+	quiet := "findings only: silent when all is well"
+	if o.figures {
+		quiet = "figures and findings only: no notes and no summary"
+	}
 	return []cli.Flag{
 		&cli.StringFlag{Name: "format", Value: "text", Destination: &o.format, Usage: "write results as `FORMAT`: text, git, jsonl, sarif, junit or html"},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Destination: &o.file, Usage: "write results to `FILE`, which is replaced when they are complete (-: standard output)"},
-		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Destination: &o.quiet, Usage: "findings only: silent when all is well"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Destination: &o.quiet, Usage: quiet},
 		&cli.BoolFlag{Name: "summary", Destination: &o.summary, Usage: "the summary only"},
 		&cli.StringFlag{Name: "color", Value: "auto", Destination: &o.color, Usage: "colours: auto, always or never; NO_COLOR is honoured"},
 		&cli.StringFlag{Name: "metrics-textfile", Destination: &o.metrics, Usage: "write Prometheus metrics of the run to `FILE`, which is replaced"},
