@@ -75,8 +75,13 @@ func (o *output) open(e env) (reports.Report, func() error, error) {
 	if o.jobs == 0 {
 		o.jobs = runtime.GOMAXPROCS(0)
 	}
-	if err := checkFileFlag("metrics-textfile", o.metrics); err != nil {
+	if err := noDash("metrics-textfile", o.metrics); err != nil {
 		return nil, nil, err
+	}
+	if o.metrics != "" {
+		if st, err := os.Stat(filepath.Dir(o.metrics)); err != nil || !st.IsDir() {
+			return nil, nil, usagef("--metrics-textfile: there is no folder %s", filepath.Dir(o.metrics))
+		}
 	}
 	var w io.Writer = e.stdout
 	done := func() error { return nil }
@@ -98,20 +103,10 @@ func (o *output) open(e env) (reports.Report, func() error, error) {
 	return &flushing{Report: r, b: b, alone: o.alone, metrics: o.metrics, now: e.now}, func() error { return errors.Join(b.flush(true), done()) }, nil
 }
 
-// checkFileFlag judges the value of a flag, if it has one, that names a file which is written when the run ends: what
-// is wrong with it is told before anything is looked at. Standard output holds the report, so "-" is no such file.
-func checkFileFlag(flag, path string) error {
-	if path == "" {
-		return nil
-	}
+// noDash refuses standard output, which holds the report, for a flag that names another file.
+func noDash(flag, path string) error {
 	if path == "-" {
 		return usagef("--%s takes a file; one named - is ./-", flag)
-	}
-	if st, err := os.Stat(filepath.Dir(path)); err != nil || !st.IsDir() {
-		return usagef("--%s: there is no folder %s", flag, filepath.Dir(path))
-	}
-	if st, err := os.Stat(path); err == nil && st.IsDir() {
-		return usagef("--%s: %s is a folder", flag, path)
 	}
 	return nil
 }

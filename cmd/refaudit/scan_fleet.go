@@ -148,7 +148,7 @@ func (o *fleetOptions) check() error {
 	if o.writeBaseline != "" && (o.maxAge > 0 || o.changedOnly || o.onlyBad || o.subset != "") {
 		return usagef("--write-baseline needs all findings: it doesn't go with --max-age, --changed-only, --only-known-bad or --subset")
 	}
-	if err := checkFileFlag("write-baseline", o.writeBaseline); err != nil {
+	if err := noDash("write-baseline", o.writeBaseline); err != nil {
 		return err
 	}
 	switch o.pageCache {
