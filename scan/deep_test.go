@@ -2,6 +2,7 @@ package scan_test
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +126,27 @@ func TestHiddenRecordsAreNotes(t *testing.T) {
 		}
 		if refs == gittest.Files && (len(found) != 1 || found[0].ID != finding.PackedRefShadowed) {
 			t.Errorf("%s: %v", refs, found)
+		}
+	}
+}
+
+// What is not told of a record that is served is not told of a hidden one: an id that is ignored, and what the skip list has.
+func TestHiddenRecordsKeepToThePolicy(t *testing.T) {
+	for _, refs := range []string{gittest.Files, gittest.Reftable} {
+		r := gittest.New(t, gittest.Options{RefFormat: refs})
+		r.Git("-c", "gc.auto=0", "tag", "-a", "-m", "one", "one", "refs/heads/main")
+		r.Git("update-ref", "refs/tags/other", r.Git("rev-parse", "refs/tags/one"))
+		r.Git("pack-refs", "--all")
+		r.Git("update-ref", "refs/tags/other", "refs/heads/main")
+		for severity, want := range map[string]bool{"": false, "warn": true} {
+			if severity != "" {
+				r.Git("config", "refaudit.tagNameMismatch", severity)
+			}
+			_, found := audit(t, r.Path, scan.Deep)
+			told := slices.ContainsFunc(found, func(f finding.Finding) bool { return strings.Contains(f.Message, "tagNameMismatch in a record") })
+			if told != want && (refs == gittest.Files || !want) {
+				t.Errorf("%s, severity %q: %v", refs, severity, found)
+			}
 		}
 	}
 }

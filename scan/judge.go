@@ -239,6 +239,9 @@ func (l *look) findCause(ctx context.Context, f *finding.Finding, r *record, v *
 // add passes a finding on. What is served to nobody is never worse than a note.
 func (l *look) add(f *finding.Finding, r *record) error {
 	if r.hidden {
+		if of := *f; !l.policy.Apply(&of) { // what is not told of a record that is served isn't told of this one
+			return nil
+		}
 		f.Message = string(f.ID) + " in a record that is served to nobody: " + f.Message
 		f.ID, f.Severity, f.Fixable = finding.PackedRefShadowed, finding.Info, false
 	}
