@@ -223,6 +223,22 @@ var publish = map[string]func(vfs.FS) error{
 		}
 		return temp.Replace()
 	},
+	"stage, whose write nobody looks at": func(fsys vfs.FS) error {
+		l, err := Acquire(context.Background(), fsys, "/r/file", Options{})
+		if err != nil {
+			return err
+		}
+		defer l.Rollback()
+		temp, _, err := l.Stage()
+		if err != nil {
+			return err
+		}
+		temp.Write([]byte("after"))
+		if temp.Flush() != nil {
+			return errors.New("not flushed")
+		}
+		return temp.Replace()
+	},
 }
 
 func TestAFaultAtEachOperationLeavesOldOrNew(t *testing.T) {
@@ -384,5 +400,12 @@ func TestWhoMayOpenTheNewFile(t *testing.T) {
 			}
 			f.Remove("/r/new")
 		}
+	}
+}
+
+// The mode of a symbolic link is 0777, whoever may write what it leads to.
+func TestALinkGivesNobodyARight(t *testing.T) {
+	if got := (Perm{Like: vfs.Info{Mode: fs.ModeSymlink | 0o777}}).mode(0o644); got != 0o644 {
+		t.Errorf("%04o", got)
 	}
 }

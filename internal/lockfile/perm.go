@@ -22,6 +22,9 @@ func (p Perm) mode(made fs.FileMode) fs.FileMode {
 	if p.Shared != nil {
 		return p.Shared(made.Perm()).Perm()
 	}
+	if p.Like.Mode&fs.ModeSymlink != 0 {
+		return made.Perm() // the mode of a link says nothing about who may read what it leads to
+	}
 	return made.Perm() | p.Like.Mode.Perm()&0o666
 }
 

@@ -19,6 +19,8 @@ type Temp struct {
 	file vfs.File // while it is open
 	info vfs.Info // when it was made; its ID holds
 	done bool     // renamed or removed
+
+	wrote error // the first failure of a write
 }
 
 // Stage makes the file NAME.new for the locked NAME, as git does for packed-refs; the lock file stays
@@ -71,7 +73,11 @@ func (t *Temp) Write(p []byte) (int, error) {
 	if t.file == nil {
 		return 0, fmt.Errorf("write %s: %w", t.path, fs.ErrClosed)
 	}
-	return t.file.Write(p)
+	n, err := t.file.Write(p)
+	if err != nil && t.wrote == nil {
+		t.wrote = err
+	}
+	return n, err
 }
 
 // Flush syncs and closes the file: from here on its bytes survive a crash. A failure is final.
@@ -82,6 +88,9 @@ func (t *Temp) Flush() error {
 	t.file = nil
 	if f == nil {
 		return fmt.Errorf("flush %s: %w", t.path, fs.ErrClosed)
+	}
+	if t.wrote != nil {
+		return fmt.Errorf("write %s: %w", t.path, errors.Join(t.wrote, f.Close()))
 	}
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("flush %s: %w", t.path, err)
