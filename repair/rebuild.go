@@ -208,7 +208,7 @@ func (s *Stack) anyTable() (vfs.Info, error) {
 	}
 	for _, name := range slices.Backward(names) {
 		if strings.HasSuffix(name, ".ref") {
-			return s.Repo.FS.Lstat(filepath.Join(s.Dir, name))
+			return s.like(name)
 		}
 	}
 	return vfs.Info{}, nil

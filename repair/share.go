@@ -1,6 +1,8 @@
 package repair
 
 import (
+	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -35,6 +37,33 @@ func (r *Repo) mkdirAll(path string) (made []string, err error) {
 		}
 	}
 	return made, nil
+}
+
+// like describes the file of the folder whose mode and owner its successor gets. A symbolic link has none of its
+// own that mean anything (its mode is 0777): what it leads to is what others could read. One that leads to
+// somebody else's file is refused, as it is by whoever reads.
+func (s *Stack) like(name string) (vfs.Info, error) {
+	path := filepath.Join(s.Dir, name)
+	st, err := s.Repo.FS.Lstat(path)
+	if err != nil || st.Mode&fs.ModeSymlink == 0 {
+		return st, s.wrap(err)
+	}
+	if st, err = s.Repo.FS.Stat(path); err != nil {
+		return st, s.wrap(err)
+	}
+	here, err := s.Repo.FS.Stat(s.Dir)
+	if err == nil && here.UID != st.UID {
+		return st, &Refused{Store: s.Label, Reason: name + " is a symbolic link to a file of another owner; put that file, as your own, in the place of the link", Err: vfs.ErrOutside}
+	}
+	return st, s.wrap(err)
+}
+
+// wrap names the stack in an error.
+func (s *Stack) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", s.Label, err)
 }
 
 // share gives a file that was just made the mode that core.sharedRepository says.

@@ -125,7 +125,7 @@ func (s *Stack) mendForward(ctx context.Context, e *journal.Entry) error {
 }
 
 func (h *holding) replaceTable(ctx context.Context, e *journal.Entry) error {
-	like, err := h.Repo.FS.Lstat(filepath.Join(h.Dir, listName))
+	like, err := h.like(listName)
 	if err != nil {
 		return err
 	}

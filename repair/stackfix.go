@@ -50,12 +50,12 @@ func (s *Stack) hold(ctx context.Context, fn func(*holding) error) (*Outcome, er
 }
 
 func (h *holding) run(ctx context.Context, fn func(*holding) error) error {
-	like, err := h.Repo.FS.Lstat(filepath.Join(h.Dir, listName))
+	like, err := h.like(listName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Refused{Store: h.Label, Reason: "tables.list is gone: run no git here, copy the folder away, then see refaudit fix --rebuild-tables-list"}
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", h.Label, err)
+		return err
 	}
 	open, err := h.Repo.openEntries(h.Dir)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -181,6 +182,76 @@ func TestWhatAnUndoBringsBackHasGitsModes(t *testing.T) {
 			if git := object(); back != git {
 				t.Errorf("sharedRepository=%s, umask %s: the tag has the modes %s, git's %s", shared, umask, back, git)
 			}
+		}
+	}
+}
+
+// A symbolic link has the mode 0777, which says nothing of what it leads to. What fix writes in the place of one,
+// or of a file that one leads to, nobody may write whom git would not let.
+func TestTheModeOfALinkIsNotTaken(t *testing.T) {
+	inTables := []string{"reftable/tables.list", "table"}
+	for _, c := range []struct {
+		o      gittest.Options
+		links  []string
+		args   []string
+		target fs.FileMode
+	}{
+		{kinds[0], []string{"packed-refs"}, nil, 0o644},
+		{gittest.Options{RefFormat: gittest.Reftable}, inTables[:1], nil, 0o644},
+		{gittest.Options{RefFormat: gittest.Reftable}, inTables[:1], nil, 0o600},
+		{gittest.Options{RefFormat: gittest.Reftable}, inTables, nil, 0o644},
+		{gittest.Options{RefFormat: gittest.Reftable}, inTables, []string{"--compact"}, 0o644},
+		{gittest.Options{RefFormat: gittest.Reftable}, inTables[1:], []string{"--rebuild-tables-list"}, 0o644},
+	} {
+		r, _ := gittest.Mismatch(t, c.o)
+		for _, name := range c.links {
+			path := r.File(name)
+			if name == "table" {
+				path = r.Tables()[len(r.Tables())-1]
+			}
+			away := filepath.Join(t.TempDir(), filepath.Base(path))
+			if err := os.Rename(path, away); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(away, path); err != nil {
+				t.Skip("NOT TESTED, this needs symbolic links:", err)
+			}
+			os.Chmod(away, c.target)
+		}
+		if slices.Contains(c.args, "--rebuild-tables-list") {
+			os.Remove(r.File("reftable/tables.list"))
+		}
+		state := t.TempDir()
+		modes := func(when string) {
+			t.Helper()
+			paths := []string{r.Packed()}
+			if c.o.RefFormat == gittest.Reftable {
+				paths = append(r.Tables(), r.File("reftable/tables.list"))
+			}
+			for _, path := range paths {
+				st, err := os.Stat(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if st.Mode().Perm()&^0o644 != 0 {
+					t.Errorf("%v %v, links %v to %04o: %s has mode %04o %s", c.o, c.args, c.links, c.target, path, st.Mode().Perm(), when)
+				}
+			}
+		}
+		out, _ := program(t, state, umasked("022"), append(append([]string{"fix", "--yes"}, c.args...), r.Path)...).CombinedOutput()
+		ids := offered(string(out)) // the code tells of other things: that packed-refs is a link, that there was no list
+		if len(c.args) == 0 && len(ids) != 1 {
+			t.Fatalf("%v, links %v: %s", c.o, c.links, out)
+		}
+		if !strings.Contains(string(out), "did: ") {
+			t.Fatalf("%v %v: nothing was done: %s", c.o, c.args, out)
+		}
+		modes("after fix")
+		if len(ids) == 1 && len(c.args) == 0 {
+			if out, err := program(t, state, umasked("022"), "undo", ids[0]).CombinedOutput(); err != nil {
+				t.Fatalf("%v, links %v: undo: %v: %s", c.o, c.links, err, out)
+			}
+			modes("after undo")
 		}
 	}
 }
