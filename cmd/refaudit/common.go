@@ -83,24 +83,21 @@ func (o *output) open(e env) (reports.Report, func() error, error) {
 			return nil, nil, usagef("--metrics-textfile: there is no folder %s", filepath.Dir(o.metrics))
 		}
 	}
-	var w io.Writer = e.stdout
-	done := func() error { return nil }
 	if o.file != "" || o.metrics != "" {
 		e.arm()
 	}
-	if o.file != "" {
-		f, err := newFile(o.file)
-		if err != nil {
-			return nil, nil, usagef("-o: %w", err)
-		}
-		w, done = f, f.publish
-	}
-	b := &buffer{w: w, before: e.arm}
-	r, err := reports.New(o.format, b, reports.Options{Quiet: o.quiet, Summary: o.summary, Color: color})
-	if err != nil {
+	f := &flushing{b: &buffer{w: e.stdout, before: e.arm}, alone: o.alone, metrics: o.metrics, now: e.now}
+	var err error
+	if f.Report, err = reports.New(o.format, f.b, reports.Options{Quiet: o.quiet, Summary: o.summary, Color: color}); err != nil {
 		return nil, nil, &usageError{err}
 	}
-	return &flushing{Report: r, b: b, alone: o.alone, metrics: o.metrics, now: e.now}, func() error { return errors.Join(b.flush(true), done()) }, nil
+	if o.file != "" {
+		if f.file, err = newFile(o.file); err != nil {
+			return nil, nil, usagef("-o: %w", err)
+		}
+		f.b.w = f.file
+	}
+	return f, f.publish, nil
 }
 
 // noDash refuses standard output, which holds the report, for a flag that names another file.
@@ -129,6 +126,7 @@ type buffer struct {
 	before func() // called before anything is written that is not all
 	mu     sync.Mutex
 	b      []byte
+	err    error // the first failure: what comes after it would stand in a wrong place
 }
 
 func (b *buffer) Write(p []byte) (int, error) {
@@ -153,9 +151,11 @@ func (b *buffer) flush(last bool) error {
 }
 
 func (b *buffer) empty() error {
-	_, err := b.w.Write(b.b)
+	if b.err == nil {
+		_, b.err = b.w.Write(b.b)
+	}
 	b.b = b.b[:0]
-	return err
+	return b.err
 }
 
 // progress is where records of progress go, which come while others write; nil: nowhere.
@@ -169,6 +169,8 @@ func (o *output) progress(r reports.Report) func(*reports.Progress) {
 type flushing struct {
 	reports.Report
 	b       *buffer
+	file    *ownFile // of -o; nil: standard output
+	whole   bool     // the report has its end, and nothing of it was lost
 	alone   bool
 	metrics string
 	now     func() time.Time
@@ -187,19 +189,37 @@ func (f *flushing) Repository(r *reports.Repository) error {
 	return errors.Join(err, f.b.flush(false))
 }
 
+// Summary ends the report. The metrics are written when it is safe: they tell how the run has ended.
 func (f *flushing) Summary(s *reports.Summary) error {
 	err := errors.Join(f.Report.Summary(s), f.b.flush(true))
-	if f.metrics == "" {
+	if err == nil && f.file != nil {
+		err = f.file.sync()
+	}
+	f.whole = err == nil
+	if f.metrics == "" || err != nil {
 		return err
 	}
-	m, ferr := newFile(f.metrics)
-	if ferr == nil {
-		ferr = errors.Join(reports.Metrics(m, s, f.now()), m.publish())
+	if err := writeFile(f.metrics, func(w io.Writer) error { return reports.Metrics(w, s, f.now()) }); err != nil {
+		return fmt.Errorf("--metrics-textfile: %w", err)
 	}
-	if ferr != nil {
-		return errors.Join(err, fmt.Errorf("--metrics-textfile: %w", ferr))
+	return nil
+}
+
+// publish gives the file of -o its name. A report without its end, or with a part that was lost, is thrown away.
+func (f *flushing) publish() error {
+	err := f.b.flush(true)
+	switch {
+	case f.file == nil:
+		return err
+	case f.whole && err == nil:
+		err = f.file.publish()
+	default:
+		f.file.discard()
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("-o: %w", err)
+	}
+	return nil
 }
 
 // newFile begins a file of the user's: it appears under its name when it is whole, or not at all. A
@@ -214,7 +234,7 @@ func newFile(name string) (*ownFile, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &ownFile{File: f}, nil
+		return &ownFile{f: f}, nil
 	case err == nil:
 		if name, err = filepath.EvalSymlinks(name); err != nil {
 			return nil, err
@@ -224,7 +244,7 @@ func newFile(name string) (*ownFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ownFile{f, name}, nil
+	return &ownFile{f: f, name: name}, nil
 }
 
 // isOpenFile tells whether a name is /dev/stdout or the like, which leads to a file of ours that is open.
@@ -237,24 +257,69 @@ func isOpenFile(name string) bool {
 	return err == nil && strings.HasPrefix(dir, open)
 }
 
-// ownFile is a file on its way to its name.
-type ownFile struct {
-	*os.File
-	name string // "": it has it already
+// writeFile writes a file of the user's whole, or leaves it as it is.
+func writeFile(name string, fill func(io.Writer) error) error {
+	f, err := newFile(name)
+	if err != nil {
+		return err
+	}
+	if err := fill(f); err != nil {
+		f.discard()
+		return err
+	}
+	return f.publish()
 }
 
+// ownFile is a file on its way to its name. Once a write has failed it never gets there.
+type ownFile struct {
+	f    *os.File
+	name string // "": it has it already
+	err  error  // the first failure
+}
+
+// Write implements io.Writer.
+func (f *ownFile) Write(p []byte) (n int, err error) {
+	if f.err == nil {
+		n, f.err = f.f.Write(p)
+	}
+	return n, f.err
+}
+
+// sync brings what was written to the disk, where some file systems notice only then that it is full.
+func (f *ownFile) sync() error {
+	if f.err == nil && f.name != "" {
+		f.err = f.f.Sync()
+	}
+	return f.err
+}
+
+// publish gives the file its name, or throws away what is not whole: what had the name before stays then.
 func (f *ownFile) publish() error {
 	if f.name == "" {
-		return f.Close()
+		return errors.Join(f.err, f.f.Close())
 	}
-	err := errors.Join(f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), f.name)
+	if f.sync() == nil {
+		f.err = f.f.Chmod(0o644)
 	}
-	if err != nil {
-		os.Remove(f.Name())
+	if err := f.f.Close(); f.err == nil {
+		f.err = err
 	}
-	return err
+	if f.err == nil {
+		f.err = os.Rename(f.f.Name(), f.name)
+	}
+	if f.err != nil {
+		os.Remove(f.f.Name())
+		return fmt.Errorf("%s is left as it was: %w", f.name, f.err)
+	}
+	return nil
+}
+
+// discard throws the file away.
+func (f *ownFile) discard() {
+	f.f.Close()
+	if f.name != "" {
+		os.Remove(f.f.Name())
+	}
 }
 
 // tally adds up what the summary tells.

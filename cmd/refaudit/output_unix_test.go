@@ -143,3 +143,66 @@ func TestNoFileIsBegunInVain(t *testing.T) {
 		t.Errorf("exit code %d, %v is left, error %v", got.code, left, err)
 	}
 }
+
+// small starts a program that may write files of so many blocks of 512 bytes: as on a disk that gets full.
+func small(blocks string) []string {
+	return []string{"/bin/sh", "-c", `trap "" XFSZ; ulimit -f ` + blocks + `; exec "$@"`, "sh"}
+}
+
+// A full disk costs nobody the last good report.
+func TestAFileThatCannotBeWrittenIsLeftAsItWas(t *testing.T) {
+	r, _ := gittest.Mismatch(t, gittest.Options{})
+	for _, blocks := range []string{"0", "1"} {
+		for _, c := range []struct {
+			command string
+			flags   []string
+		}{
+			{"scan", []string{"-o"}}, {"scan", []string{"--metrics-textfile"}}, {"scan", []string{"--write-baseline"}}, {"scan", []string{"-o", "--metrics-textfile", "--write-baseline"}},
+			{"fix", []string{"-o", "--metrics-textfile"}}, {"size", []string{"-o", "--metrics-textfile"}}, {"guard", []string{"-o"}}, {"fingerprint", []string{"-o"}}, {"undo", []string{"-o"}},
+		} {
+			for _, format := range []string{"text", "jsonl", "sarif", "junit", "html"} {
+				if blocks != "0" && (c.command != "scan" || format == "text" || c.flags[0] == "--write-baseline") {
+					continue // it has room for that
+				}
+				if c.command == "fingerprint" && format != "text" && format != "jsonl" || c.command == "undo" && format == "text" {
+					continue // there is no such report, or nothing to say in it
+				}
+				dir := t.TempDir()
+				args := []string{c.command, "--format", format}
+				for i, flag := range c.flags {
+					file := filepath.Join(dir, strconv.Itoa(i))
+					if err := os.WriteFile(file, []byte("GOOD\n"), 0o600); err != nil {
+						t.Fatal(err)
+					}
+					args = append(args, flag, file)
+				}
+				what := r.Path
+				if c.command == "undo" {
+					what = "20200101T000000Z-0123456789"
+				}
+				cmd := program(t, t.TempDir(), small(blocks), append(args, what)...)
+				var said strings.Builder
+				cmd.Stderr = &said
+				if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() < exitFindings {
+					t.Errorf("%q, %s blocks: %v", args, blocks, err)
+				}
+				left, err := os.ReadDir(dir)
+				if err != nil || len(left) != len(c.flags) {
+					t.Errorf("%q, %s blocks: %v is left, error %v", args, blocks, left, err)
+				}
+				for i, flag := range c.flags {
+					text, err := os.ReadFile(filepath.Join(dir, strconv.Itoa(i)))
+					if flag == "--write-baseline" && blocks != "0" { // short enough
+						continue
+					}
+					if err != nil || string(text) != "GOOD\n" {
+						t.Errorf("%q, %s blocks: the file of %s is %q, error %v", args, blocks, flag, text, err)
+					}
+				}
+				if named := strings.Contains(said.String(), c.flags[0]+": "); !named || !strings.Contains(said.String(), "too large") {
+					t.Errorf("%q, %s blocks: %s", args, blocks, &said)
+				}
+			}
+		}
+	}
+}

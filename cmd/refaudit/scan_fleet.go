@@ -408,11 +408,7 @@ func (w *whole) ended(sum *reports.Summary) error {
 
 func (w *whole) saveBaseline() error {
 	w.env.arm()
-	f, err := newFile(w.o.writeBaseline)
-	if err != nil {
-		return fmt.Errorf("--write-baseline: %w", err)
-	}
-	if err := errors.Join(w.gathered.Write(f), f.publish()); err != nil {
+	if err := writeFile(w.o.writeBaseline, w.gathered.Write); err != nil {
 		return fmt.Errorf("--write-baseline: %w", err)
 	}
 	return nil
