@@ -314,6 +314,10 @@ func FuzzSearch(f *testing.F) {
 		if err := Verify(tab, VerifyOptions{}, said(&whole)); err != nil {
 			t.Fatal(err)
 		}
+		git := 0
+		if err := VerifyForGit(tab, true, said(&git)); err != nil {
+			t.Fatal(err)
+		}
 		damaged := false
 		tab.Damage = func(*finding.Corrupt) error { damaged = true; return nil }
 		m := Merge([]*Table{tab})

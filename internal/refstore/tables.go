@@ -24,6 +24,9 @@ func (v *visit) tables() error {
 	if err != nil {
 		return err
 	}
+	if err := v.readByGit(s.tables); err != nil {
+		return err
+	}
 	if whole {
 		if err := v.inOrder(s.tables); err != nil {
 			return err
@@ -48,6 +51,16 @@ func (v *visit) searches(tables []*reftable.Table) error {
 			return err
 		}
 		if err := reftable.VerifySearch(t, v.report); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readByGit tells of tables that are as the format allows, and that git can't read.
+func (v *visit) readByGit(tables []*reftable.Table) error {
+	for _, t := range tables {
+		if err := reftable.VerifyForGit(t, v.o.Deep, v.report); err != nil {
 			return err
 		}
 	}
