@@ -76,3 +76,16 @@ func (t *Table) gitNext(w *window, off int64, length int) (int64, *finding.Corru
 	}
 	return off + int64(t.BlockSize), nil
 }
+
+// inflatable holds a log block, which could be inflated, against what git reads of it: as many bytes as its inflated
+// length says or, if that is more, as the block size does. Of data that doesn't shrink the stream is longer.
+func (v *verifier) inflatable(b *block) {
+	least := v.t.BlockSize
+	if least == 0 {
+		least = DefaultBlockSize
+	}
+	if length, most := b.next-b.off, int64(max(least, len(b.data))); length > most {
+		v.block(finding.ReftableLog, b.off, b.off, length, "log block takes %d bytes, and git reads %d of it, the longer of its inflated length and the block size: "+
+			"to git it is damaged, git reflog ends before it without an error, and git can't compact the stack", length, most)
+	}
+}

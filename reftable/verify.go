@@ -118,6 +118,7 @@ func (sec *section) begin(v *verifier, s *walk) {
 		end := s.blk.off + int64(len(s.blk.data))
 		if s.kind == kindLog {
 			end = s.blk.next
+			v.inflatable(&s.blk)
 		}
 		sec.leaves = append(sec.leaves, leaf{off: s.blk.off, next: s.blk.next, end: end})
 		sec.check.begin(&s.blk)

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"compress/zlib"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -235,5 +237,91 @@ func TestALogIndexBlockAboveTheBlockSize(t *testing.T) {
 				t.Errorf("index block of %d: guard gives %d, and git reads every ref", length, guard.code)
 			}
 		}
+	})
+}
+
+// storedLog gives a table of two refs and a log of one record with a message of n bytes; the log block is deflated with a level of zlib.
+func (l *lab) storedLog(n, blockSize, level int) []byte {
+	l.t.Helper()
+	var buf bytes.Buffer
+	w, err := reftable.NewWriter(&buf, reftable.Options{Format: l.Format, BlockSize: 1 << 16, NoObjects: true, Min: 1, Max: 1})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	head := reftable.Ref{Name: []byte("HEAD"), UpdateIndex: 1, Type: reftable.Symref, Target: []byte("refs/heads/main")}
+	main := reftable.Ref{Name: []byte("refs/heads/main"), UpdateIndex: 1, Type: reftable.Direct, Value: l.raw(l.A)}
+	log := reftable.Log{Name: main.Name, UpdateIndex: 1, Type: reftable.LogUpdate, Old: l.raw(l.A), New: l.raw(l.B),
+		Committer: []byte("a"), Email: []byte("a@x"), Time: 1700000000, Message: append(bytes.Repeat([]byte("m"), n), '\n')}
+	if err := errors.Join(w.AddRef(&head), w.AddRef(&main), w.AddLog(&log), w.Close()); err != nil {
+		l.t.Fatal(err)
+	}
+	tab, err := reftable.OpenBytes(buf.Bytes(), "t", l.Format)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	header, out := 24+4*(tab.Version-1), bytes.Clone(buf.Bytes()[:tab.Log])
+	z, err := zlib.NewReader(bytes.NewReader(buf.Bytes()[tab.Log+4:]))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	inflated, err := io.ReadAll(z)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	out = append(out, buf.Bytes()[tab.Log:tab.Log+4]...)
+	var deflated bytes.Buffer
+	d, err := zlib.NewWriterLevel(&deflated, level)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if _, err := d.Write(inflated); err != nil {
+		l.t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		l.t.Fatal(err)
+	}
+	out = append(out, deflated.Bytes()...)
+	footer := len(out)
+	out = append(out, buf.Bytes()[buf.Len()-header-44:buf.Len()-4]...)
+	for _, start := range []int{0, footer} {
+		out[start+5], out[start+6], out[start+7] = byte(blockSize>>16), byte(blockSize>>8), byte(blockSize)
+	}
+	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out[footer:]))
+}
+
+// Of a log block git reads as many bytes as it has inflated or, if that is more, as the block size says. Of what didn't
+// shrink the stream is longer, and git reflog ends with exit code 0.
+func TestALogBlockThatGitReadsInPart(t *testing.T) {
+	inFormats(t, tableFormats, func(t *testing.T, l *lab) {
+		l.Use(gittest.Newest)
+		shown, cut := 0, 0
+		try := func(n, blockSize, level int) {
+			t.Helper()
+			l.putStack(l.storedLog(n, blockSize, level))
+			whole := l.Git("reflog", "show", "refs/heads/main") != ""
+			deep := l.run("scan", "--level=deep")
+			if told := strings.Contains(deep.out, "reftableLog"); told == whole || deep.code != map[bool]int{true: 1}[told] {
+				t.Errorf("a message of %d bytes, block size %d, zlib level %d: git shows the log: %v; deep gives %d: %s", n, blockSize, level, whole, deep.code, deep.out)
+			}
+			if whole {
+				shown++
+			} else {
+				cut++
+			}
+		}
+		room := 1000 - len(l.raw(l.A))*2
+		for n := room - 80; n < room; n++ {
+			try(n, 1000, zlib.NoCompression)
+		}
+		for _, n := range []int{900, 1100, 4000} {
+			try(n, 1000, zlib.NoCompression)
+			try(n, 1000, zlib.BestCompression)
+			try(n, 0, zlib.NoCompression)
+			try(n, 0, zlib.BestCompression)
+		}
+		if shown < 10 || cut < 10 {
+			t.Errorf("git shows %d logs and ends at %d", shown, cut)
+		}
+		l.sees(0)
 	})
 }
