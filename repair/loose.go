@@ -29,7 +29,7 @@ func (l *Loose) lockRef(ctx context.Context, w Wanted) (*looseRef, error) {
 	if r.made, err = l.Repo.mkdirAll(filepath.Dir(r.path)); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", w.Ref, err)
 	}
-	lock, err := lockfile.Acquire(ctx, l.Repo.FS, r.path, lockfile.Options{Timeout: l.Repo.RefTimeout, PIDFile: l.Repo.PIDFile, Perm: l.Repo.perm(vfs.Info{})})
+	lock, err := lockfile.Acquire(ctx, l.Repo.FS, r.path, l.Repo.locking("core.filesRefLockTimeout", l.Repo.RefTimeout, vfs.Info{}))
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,9 @@ import (
 func newRepo(target *scan.Target, o Options) (*Repo, error) {
 	r := target.Repo
 	out := &Repo{FS: o.FS, Journal: o.Journal, GitDir: r.CommonDir, Loose: r.ObjectDir, Format: r.Format, Root: os.Geteuid() == 0}
+	if o.LockTimeout == nil {
+		out.LongestWait = o.LongestWait
+	}
 	out.Objects = func() (Objects, error) {
 		db, err := target.Objects(o.Scan.Workers)
 		if err != nil {

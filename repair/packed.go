@@ -176,7 +176,7 @@ func (h *packedHold) run(ctx context.Context, fn func(*packedHold) error) (err e
 		return fmt.Errorf("%s: %w", h.Label, err)
 	}
 	h.Repo.step("lock")
-	h.lock, err = lockfile.Acquire(ctx, fsys, h.path, lockfile.Options{Timeout: h.Repo.PackedTimeout, PIDFile: h.Repo.PIDFile, Perm: h.Repo.perm(like)})
+	h.lock, err = lockfile.Acquire(ctx, fsys, h.path, h.Repo.locking("core.packedRefsTimeout", h.Repo.PackedTimeout, like))
 	if err != nil {
 		return fmt.Errorf("%s: %w", h.Label, err)
 	}

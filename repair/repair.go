@@ -40,6 +40,7 @@ type Repo struct {
 	PackedTimeout time.Duration // for packed-refs.lock; lockfile.Forever: no limit
 	TableTimeout  time.Duration // for tables.list.lock
 	RefTimeout    time.Duration // for the lock of a single ref
+	LongestWait   time.Duration // what the settings of a repository can't make us exceed; 0: anything
 	Tables        TableOptions
 
 	// Step, if set, is called with a word before each step that others could see; tests stop there.

@@ -25,15 +25,17 @@ type Options struct {
 	Scan    scan.Options
 
 	Selection
-	DryRun      bool          // plan only
-	Compact     bool          // rewrite tables instead of adding one
-	DropCorrupt bool          // delete the refs of corrupt tags
-	Rebuild     bool          // put a lost tables.list together again
-	StaleLocks  bool          // remove locks that are older than OlderThan
-	OlderThan   time.Duration //
-	MaxChanges  int           // allow so many changes, whatever they look like; 0: the brake decides
-	Replicated  bool          // go on where something else keeps account of the files
-	LockTimeout *time.Duration
+	DryRun      bool           // plan only
+	Compact     bool           // rewrite tables instead of adding one
+	DropCorrupt bool           // delete the refs of corrupt tags
+	Rebuild     bool           // put a lost tables.list together again
+	StaleLocks  bool           // remove locks that are older than OlderThan
+	OlderThan   time.Duration  //
+	MaxChanges  int            // allow so many changes, whatever they look like; 0: the brake decides
+	Replicated  bool           // go on where something else keeps account of the files
+	LockTimeout *time.Duration // instead of what the configuration says; nil: that
+	// LongestWait bounds what the configuration says, which may be to wait for ever; 0: nothing does.
+	LongestWait time.Duration
 	// Confirm is asked before anything is changed; nil: go on.
 	Confirm func([]Done) (bool, error)
 }

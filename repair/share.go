@@ -5,9 +5,21 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"time"
 
+	"refaudit/internal/lockfile"
 	"refaudit/internal/vfs"
 )
+
+// locking are the options for a lock that a setting of the repository says how long to wait for.
+func (r *Repo) locking(setting string, wait time.Duration, like vfs.Info) lockfile.Options {
+	o := lockfile.Options{Timeout: wait, PIDFile: r.PIDFile, Perm: r.perm(like)}
+	if r.LongestWait > 0 && (wait < 0 || wait > r.LongestWait) {
+		o.Timeout = r.LongestWait
+		o.Bound = fmt.Sprintf("%s says to wait longer, which is not done here; --lock-timeout says for how long, -1s for ever", setting)
+	}
+	return o
+}
 
 // mkdirAll makes a folder and those above it that are missing, with the modes that git gives them, and
 // tells which it has made, the outermost first.

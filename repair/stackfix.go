@@ -85,8 +85,7 @@ func (h *holding) run(ctx context.Context, fn func(*holding) error) error {
 // acquire locks the list, which will have the mode and owner of the file that it replaces.
 func (h *holding) acquire(ctx context.Context, like vfs.Info) (err error) {
 	h.Repo.step("lock")
-	h.lock, err = lockfile.Acquire(ctx, h.Repo.FS, filepath.Join(h.Dir, listName),
-		lockfile.Options{Timeout: h.Repo.TableTimeout, PIDFile: h.Repo.PIDFile, Perm: h.Repo.perm(like)})
+	h.lock, err = lockfile.Acquire(ctx, h.Repo.FS, filepath.Join(h.Dir, listName), h.Repo.locking("reftable.lockTimeout", h.Repo.TableTimeout, like))
 	if err != nil {
 		return fmt.Errorf("%s: %w", h.Label, err)
 	}

@@ -41,6 +41,7 @@ type orderOptions struct {
 	OlderThan                                                     time.Duration
 	MaxChanges                                                    int
 	LockTimeout                                                   *time.Duration
+	LongestWait                                                   time.Duration
 }
 
 // question is what the child asks, or its last word.
@@ -153,7 +154,7 @@ func (o *order) options(e env, t *talk) repair.Options {
 	w := o.Options
 	r := repair.Options{FS: childFS(), Scan: scan.Options{Level: scan.Standard, Now: e.now},
 		DryRun: w.DryRun, Compact: w.Compact, DropCorrupt: w.DropCorrupt, Rebuild: w.Rebuild, StaleLocks: w.StaleLocks, OlderThan: w.OlderThan,
-		MaxChanges: w.MaxChanges, Replicated: w.Replicated, LockTimeout: w.LockTimeout}
+		MaxChanges: w.MaxChanges, Replicated: w.Replicated, LockTimeout: w.LockTimeout, LongestWait: w.LongestWait}
 	r.Ref = repair.Globs(o.Refs)
 	for _, id := range o.Only {
 		if r.Only == nil {
@@ -184,7 +185,7 @@ func (o *order) options(e env, t *talk) repair.Options {
 func (o *fixOptions) orderOf(r repair.Options, t target, path string) order {
 	out := order{Path: []byte(path), How: t.how, Strict: o.strict, Confirm: !r.DryRun && !o.yes, Refs: o.refs.Value(), Options: orderOptions{
 		DryRun: r.DryRun, Compact: r.Compact, DropCorrupt: r.DropCorrupt, Rebuild: r.Rebuild, StaleLocks: r.StaleLocks, Replicated: r.Replicated,
-		OlderThan: r.OlderThan, MaxChanges: r.MaxChanges, LockTimeout: r.LockTimeout}}
+		OlderThan: r.OlderThan, MaxChanges: r.MaxChanges, LockTimeout: r.LockTimeout, LongestWait: r.LongestWait}}
 	for id := range r.Only {
 		out.Only = append(out.Only, id)
 	}

@@ -50,7 +50,7 @@ type journalOptions struct {
 
 func (o *journalOptions) flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.DurationFlag{Name: "lock-timeout", Destination: &o.lockTimeout, Usage: "how long to wait for a lock, such as 5s; -1s: for ever (default: what core.packedRefsTimeout and reftable.lockTimeout say)"},
+		&cli.DurationFlag{Name: "lock-timeout", Destination: &o.lockTimeout, Usage: "how long to wait for a lock, such as 5s; -1s: for ever (default: what core.packedRefsTimeout and reftable.lockTimeout say, but a minute at most for several repositories or without a terminal)"},
 		&cli.StringFlag{Name: "state", Destination: &o.state, Usage: "keep the journal below `DIR` (default: $XDG_STATE_HOME/refaudit, root's in /var/lib/refaudit)"},
 	}
 }
@@ -65,6 +65,18 @@ func (o *journalOptions) timeout() *time.Duration {
 		t = repair.Forever
 	}
 	return &t
+}
+
+// longestWait is how long a repository's configuration can make us wait for a lock where others wait for
+// their turn, or nobody sees it. Tests wait for less.
+var longestWait = time.Minute
+
+// longest bounds such a wait; 0: nothing does.
+func longest(e env, one bool) time.Duration {
+	if one && e.canAsk() {
+		return 0
+	}
+	return longestWait
 }
 
 func fixCommand(e env) *cli.Command {
@@ -137,7 +149,7 @@ func (o *fixOptions) repairOptions(e env) (repair.Options, error) {
 	r := repair.Options{
 		FS: vfs.OS{}, Scan: scan.Options{Level: scan.Standard, Now: e.now},
 		DryRun: o.dryRun, Compact: o.compact, DropCorrupt: o.dropCorrupt, Rebuild: o.rebuild, StaleLocks: o.staleLocks, OlderThan: o.olderThan,
-		MaxChanges: o.maxChanges, Replicated: o.replicated, LockTimeout: o.timeout(),
+		MaxChanges: o.maxChanges, Replicated: o.replicated, LockTimeout: o.timeout(), LongestWait: longest(e, o.one()),
 	}
 	if o.dryRun && o.yes {
 		return r, usagef("--dry-run and --yes exclude each other")

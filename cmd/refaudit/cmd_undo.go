@@ -55,7 +55,7 @@ func runUndo(ctx context.Context, e env, o undoOptions) error {
 	if err := report.Start(&reports.Start{Command: "undo", Version: versionString(), Time: e.now()}); err != nil {
 		return err
 	}
-	u := &undoing{env: e, report: report, options: repair.Options{FS: vfs.OS{}, Journal: journal, Replicated: o.replicated, LockTimeout: o.timeout()}}
+	u := &undoing{env: e, report: report, options: repair.Options{FS: vfs.OS{}, Journal: journal, Replicated: o.replicated, LockTimeout: o.timeout(), LongestWait: longest(e, len(o.ids) == 1)}}
 	tally := newTally(e.now())
 	code := exitOK
 	for _, id := range o.ids {
@@ -109,7 +109,7 @@ func (u *undoing) undo(ctx context.Context, target *scan.Target, e *repair.Journ
 		return repair.Undone{}, err
 	}
 	if other {
-		o := order{Path: []byte(e.GitDir), How: scan.ByGitDir, Undo: e.ID, Options: orderOptions{Replicated: u.options.Replicated, LockTimeout: u.options.LockTimeout}}
+		o := order{Path: []byte(e.GitDir), How: scan.ByGitDir, Undo: e.ID, Options: orderOptions{Replicated: u.options.Replicated, LockTimeout: u.options.LockTimeout, LongestWait: u.options.LongestWait}}
 		res, err := asOwner(ctx, u.env, who, o, u.options.Journal, e.GitDir, nil)
 		return repair.Undone{Done: res.Done, Left: res.Kept, Notices: res.Notices}, err
 	}

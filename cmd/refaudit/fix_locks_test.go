@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -92,5 +94,51 @@ func TestAKilledCompactionLeavesNothingForGood(t *testing.T) {
 	}
 	if kills < 4 || !cleared {
 		t.Errorf("killed only %d times, or never while tables were locked", kills)
+	}
+}
+
+// A repository whose own configuration says to wait for ever, and in which a lock was left, does not keep the others
+// from being mended.
+func TestNoRepositoryMakesTheRunWaitForEver(t *testing.T) {
+	defer func(was time.Duration) { longestWait = was }(longestWait)
+	longestWait = 50 * time.Millisecond
+	for _, c := range []struct {
+		o             gittest.Options
+		setting, lock string
+		args          []string
+	}{
+		{gittest.Options{}, "core.packedRefsTimeout", "packed-refs.lock", nil},
+		{gittest.Options{RefFormat: gittest.Reftable}, "reftable.lockTimeout", "reftable/tables.list.lock", nil},
+		{gittest.Options{}, "core.filesRefLockTimeout", "refs/tags/bad.lock", []string{"--drop-corrupt-tags"}},
+	} {
+		for _, wait := range []string{"-1", "2000000000"} {
+			root := t.TempDir()
+			r, _ := gittest.Mismatch(t, c.o)
+			if c.args != nil {
+				r, _ = gittest.FalseType(t, c.o)
+			}
+			r.Git("config", c.setting, wait)
+			r.WriteFile(c.lock, nil)
+			other, want := gittest.Mismatch(t, c.o)
+			if err := errors.Join(os.Rename(r.Path, filepath.Join(root, "a.git")), os.Rename(other.Path, filepath.Join(root, "b.git"))); err != nil {
+				t.Fatal(err)
+			}
+			other.Path = filepath.Join(root, "b.git")
+			args := append([]string{"fix", "--yes", "-r", "-j", "1"}, c.args...)
+			vars := map[string]string{"XDG_STATE_HOME": t.TempDir()}
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			out := commandIn(ctx, root, nil, vars, append(args, root)...)
+			cancel()
+			if out.code == 0 || c.args == nil && out.code != exitLocked || !strings.Contains(out.err, c.setting+" says to wait longer") || !strings.Contains(out.err, "--lock-timeout") || !strings.Contains(out.err, c.lock) {
+				t.Errorf("%s=%s: exit %d: %s", c.setting, wait, out.code, out.err)
+			}
+			if got := served(t, other, other.Program)[string(want[0].Ref)]; got != want[0].Expected {
+				t.Errorf("%s=%s: the other repository was not mended: %v", c.setting, wait, got)
+			}
+			out = command(t, nil, vars, append(append(args, "--lock-timeout=1ms"), root)...)
+			if out.code == 0 || strings.Contains(out.err, "says to wait") {
+				t.Errorf("%s=%s, --lock-timeout: exit %d: %s", c.setting, wait, out.code, out.err)
+			}
+		}
 	}
 }

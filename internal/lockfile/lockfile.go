@@ -41,6 +41,7 @@ type Options struct {
 	Timeout time.Duration // how long to try; 0: once, Forever: without end
 	PIDFile bool          // core.lockfilePid: tell others who holds it
 	Perm    Perm          // of the lock file
+	Bound   string        // why Timeout is shorter than the user has set, for the error; "": it is not
 }
 
 // A Lock is held from Acquire to Commit or Rollback, whichever comes first.
@@ -72,7 +73,7 @@ func Acquire(ctx context.Context, fsys vfs.FS, path string, o Options) (*Lock, e
 		}
 		waited := time.Since(started)
 		if o.Timeout >= 0 && waited >= o.Timeout {
-			return nil, held(fsys, path, waited, errors.Is(err, errOurs))
+			return nil, held(fsys, path, waited, errors.Is(err, errOurs), o.Bound)
 		}
 		pause := backoff(n)
 		if o.Timeout >= 0 {
@@ -279,6 +280,7 @@ type HeldError struct {
 	Mine   bool          // the holder is this process
 	Age    time.Duration // of the lock file, by this machine's clock; 0: not known
 	PID    int           // of the holder, where it left one; 0: not known
+	Bound  string        // why we did not wait longer; "": nothing said that we should
 }
 
 func (e *HeldError) Error() string {
@@ -291,14 +293,18 @@ func (e *HeldError) Error() string {
 	if e.Age > 0 {
 		s += fmt.Sprintf(", %v old", e.Age.Round(time.Second))
 	}
-	return s + fmt.Sprintf("; not obtained in %v. Try again; if no git runs here it was left behind, and refaudit fix --stale-locks --older-than=AGE removes it", e.Waited.Round(time.Millisecond))
+	s += fmt.Sprintf("; not obtained in %v", e.Waited.Round(time.Millisecond))
+	if e.Bound != "" {
+		s += " (" + e.Bound + ")"
+	}
+	return s + ". Try again; if no git runs here it was left behind, and refaudit fix --stale-locks --older-than=AGE removes it"
 }
 
 // Is makes errors.Is(err, ErrHeld) true.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-func held(fsys vfs.FS, path string, waited time.Duration, mine bool) error {
-	e := &HeldError{Lock: path + Suffix, Waited: waited, Mine: mine}
+func held(fsys vfs.FS, path string, waited time.Duration, mine bool, bound string) error {
+	e := &HeldError{Lock: path + Suffix, Waited: waited, Mine: mine, Bound: bound}
 	if st, err := fsys.Lstat(e.Lock); err == nil {
 		e.Age = max(0, time.Since(st.ModTime))
 	}
