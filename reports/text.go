@@ -106,7 +106,7 @@ func (t *text) Finding(f *finding.Finding) error {
 }
 
 func (t *text) Repair(r *Repair) error {
-	if t.o.Summary && r.Applied { // a plan is shown all the same: it is what was asked for
+	if (t.o.Summary || t.o.Quiet) && r.Applied { // a plan is shown all the same: it is what was asked for
 		return nil
 	}
 	t.heading(r.Repo)

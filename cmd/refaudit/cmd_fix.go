@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -279,7 +280,7 @@ func (f *fixing) fix(ctx context.Context, t target, path string) (*repair.Result
 		return asOwner(ctx, f.env, who, f.o.orderOf(f.options, t, path), f.options.Journal, target.Repo.CommonDir, confirm)
 	}
 	if err := target.Repo.CheckOwner(); err != nil {
-		return none, &repair.Refused{Reason: "it belongs to somebody else", Err: err}
+		return none, notOurs(err)
 	}
 	policy, err := scan.NewPolicy(target.Repo, f.o.strict, f.env.now())
 	if err != nil {
@@ -290,6 +291,11 @@ func (f *fixing) fix(ctx context.Context, t target, path string) (*repair.Result
 		o.Confirm = confirm
 	}
 	return repair.Fix(ctx, target, policy, o)
+}
+
+// notOurs is the refusal to change somebody else's repository.
+func notOurs(err error) error {
+	return &repair.Refused{Reason: "it belongs to somebody else", Err: err}
 }
 
 // ask shows the plan and asks whether to go on.
@@ -338,7 +344,7 @@ func (f *fixing) finish(r *fixed) (err error) {
 		err = errors.Join(err, f.report.Notice(&reports.Notice{Repo: path, Message: n}))
 	}
 	end := reports.Repository{Repo: path, State: reports.State(res.Scan.State), Refs: res.Scan.Refs, Peels: res.Scan.Peels, Severities: res.Scan.Severities, Duration: r.took}
-	f.count(path, res, r.err, &end)
+	err = errors.Join(err, f.count(path, res, r.err, &end))
 	t := &f.tally.sum
 	for k, n := range res.Scan.Severities {
 		t.Severities[k] += n
@@ -352,29 +358,29 @@ func (f *fixing) finish(r *fixed) (err error) {
 	return errors.Join(err, f.report.Repository(&end))
 }
 
-// count notes what the exit code depends on, and says on stderr what went wrong.
-func (f *fixing) count(path string, res *repair.Result, failed error, end *reports.Repository) {
-	say := func(err error) {
-		fmt.Fprintf(f.env.stderr, "refaudit: %s: %s\n", reports.Escape(path), reports.Escape(err.Error()))
-	}
+// count notes what the exit code depends on, and says on stderr what went wrong; in the report too, where the
+// line of the repository does not say it.
+func (f *fixing) count(path string, res *repair.Result, failed error, end *reports.Repository) (err error) {
+	var wrong []error
 	switch {
 	case errors.Is(failed, repair.ErrRefused):
 		f.refused = true
 		end.State = reports.Found
-		say(failed)
+		wrong = append(wrong, failed)
 	case failed != nil:
 		end.State, end.Reason = reports.Incomplete, failed.Error()
-		say(failed)
+		wrong = append(wrong, failed)
 	case len(res.Scan.Unread) > 0:
 		end.Reason = res.Scan.Unread[0]
 	}
-	for _, list := range [][]error{res.Held, res.Refused, res.Failed} {
-		for _, err := range list {
-			say(err)
-		}
-	}
 	if len(res.Failed) > 0 {
 		end.State, end.Reason = reports.Incomplete, res.Failed[0].Error()
+	}
+	for _, why := range slices.Concat(wrong, res.Held, res.Refused, res.Failed) {
+		fmt.Fprintf(f.env.stderr, "refaudit: %s: %s\n", reports.Escape(path), reports.Escape(why.Error()))
+		if why.Error() != end.Reason {
+			err = errors.Join(err, f.report.Notice(&reports.Notice{Repo: path, Message: why.Error()}))
+		}
 	}
 	f.held = f.held || len(res.Held) > 0
 	f.refused = f.refused || len(res.Refused) > 0
@@ -384,6 +390,7 @@ func (f *fixing) count(path string, res *repair.Result, failed error, end *repor
 			f.blocked += n
 		}
 	}
+	return err
 }
 
 // end writes the summary and gives the exit code as an error.

@@ -79,11 +79,11 @@ type undoing struct {
 func (u *undoing) one(ctx context.Context, id string) int {
 	e, err := repair.Entry(u.options.Journal, id)
 	if err != nil {
-		return u.say(id, err)
+		return u.say("", id, err)
 	}
 	target, err := scan.Open(e.GitDir, scan.ByGitDir, u.env.fresh())
 	if err != nil {
-		return u.say(id, err)
+		return u.say(e.GitDir, id, err)
 	}
 	done, err := u.undo(ctx, target, e)
 	for i := range done.Done {
@@ -96,7 +96,7 @@ func (u *undoing) one(ctx context.Context, id string) int {
 	}
 	switch {
 	case err != nil:
-		return u.say(id, err)
+		return u.say(e.GitDir, id, err)
 	case len(done.Left) > 0:
 		return exitIncomplete
 	}
@@ -114,14 +114,16 @@ func (u *undoing) undo(ctx context.Context, target *scan.Target, e *repair.Journ
 		return repair.Undone{Done: res.Done, Left: res.Kept, Notices: res.Notices}, err
 	}
 	if err := target.Repo.CheckOwner(); err != nil {
-		return repair.Undone{}, &repair.Refused{Reason: "it belongs to somebody else", Err: err}
+		return repair.Undone{}, notOurs(err)
 	}
 	return repair.Undo(ctx, target, e, u.options)
 }
 
-// say tells on stderr why a repair was not taken back, and gives the exit code.
-func (u *undoing) say(id string, err error) int {
+// say tells on stderr and in the report why a repair was not taken back, and gives the exit code. path is the
+// repository, where it is known.
+func (u *undoing) say(path, id string, err error) int {
 	fmt.Fprintf(u.env.stderr, "refaudit: undo %s: %s\n", reports.Escape(id), reports.Escape(err.Error()))
+	u.failed = errors.Join(u.failed, u.report.Notice(&reports.Notice{Repo: path, Message: fmt.Sprintf("undo %s: %v", id, err)}))
 	switch {
 	case errors.Is(err, repair.ErrRefused):
 		return exitRefused

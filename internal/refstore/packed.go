@@ -2,6 +2,7 @@ package refstore
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -53,6 +54,10 @@ func (v *visit) openPacked() (*os.File, error) {
 		return f, nil
 	case vfs.Missing(err) && st.Mode()&fs.ModeSymlink == 0:
 		return nil, nil // gone since: all refs in it are loose now, or deleted
+	case errors.Is(err, vfs.ErrOutside):
+		v.sum.unread(v.place.label(packed.FileName) + " is a symbolic link to a file of another owner, which is not followed: what refs it holds can't be told. " +
+			"Give that file the repository's owner, or put a copy of it in the place of the link")
+		return nil, nil
 	case st.Mode()&fs.ModeSymlink != 0:
 		v.sum.unread(v.place.label(packed.FileName) + " leads to no file: what refs it held can't be told")
 		return nil, nil
