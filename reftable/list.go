@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"path"
+	"strings"
 
 	"refaudit/finding"
 )
 
 // ParseList reads tables.list: one table a line, the oldest first. file is the list's name in
 // messages. Empty lines are passed over, as git does. What can't be believed is told with its
-// place, each a finding.ReftableListBad; a name that leads out of the folder is not among
-// names, and none is there twice. A list without any name is no problem by itself, but to git
+// place, each a finding.ReftableListBad, whose error is a *ReadLine where git reads the line all the
+// same; a name that leads out of the folder is not among names, a path within it is there as
+// the plain name, and none is there twice. A list without any name is no problem by itself, but to git
 // such a repository has no refs: whether it may be so, the tables beside it tell.
 func ParseList(text []byte, file string) (names []string, problems []*finding.Corrupt) {
 	seen := map[string]int{}
@@ -30,6 +33,10 @@ func ParseList(text []byte, file string) (names []string, problems []*finding.Co
 		} else {
 			problem(fmt.Errorf("last line %q has no newline: git 2.55 sees no table at all", name))
 		}
+		if plain := within(name); plain != nil {
+			problem(&ReadLine{text: fmt.Sprintf("%q is a path and no plain name", name)})
+			name = plain
+		}
 		switch first := seen[string(name)]; {
 		case len(name) == 0:
 			continue
@@ -40,13 +47,34 @@ func ParseList(text []byte, file string) (names []string, problems []*finding.Co
 			problem(fmt.Errorf("%q lies outside the folder of the tables", name))
 			continue
 		case first != 0:
-			problem(fmt.Errorf("%q stands on line %d already", name, first))
+			problem(&ReadLine{text: fmt.Sprintf("%q stands on line %d already", name, first), Twice: true})
 			continue
 		}
 		seen[string(name)] = line
 		names = append(names, string(name))
 	}
 	return names, problems
+}
+
+// ReadLine is what is wrong with a line of tables.list that git reads all the same.
+type ReadLine struct {
+	text  string
+	Twice bool // the table stands on another line too; else the line leads to it by a path
+}
+
+func (l *ReadLine) Error() string { return l.text }
+
+// within gives the plain name of a table to which a line leads by a path, out of the folder and into it again at
+// most: ./NAME or ../reftable/NAME. It is nil for any other line.
+func within(line []byte) []byte {
+	if bytes.IndexByte(line, '/') < 0 || bytes.IndexByte(line, 0) >= 0 || line[0] == '/' {
+		return nil
+	}
+	plain, ok := strings.CutPrefix(path.Clean("reftable/"+string(line)), "reftable/")
+	if !ok || strings.ContainsAny(plain, `/\`) || bytes.HasSuffix(line, []byte("/")) {
+		return nil
+	}
+	return []byte(plain)
 }
 
 // AppendList appends names as a tables.list holds them.

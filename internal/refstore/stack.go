@@ -70,16 +70,50 @@ func (v *visit) readList() (names []string, whole bool, err error) {
 		return nil, false, v.cantReadTable(list, err)
 	}
 	names, corrupt := reftable.ParseList(text, label)
-	for _, c := range corrupt {
-		if err := v.damaged(c.ID, c.Pos, c.Err.Error()); err != nil {
-			return nil, false, err
-		}
+	whole, err = v.lines(corrupt)
+	if err != nil {
+		return nil, false, err
 	}
 	if len(names) == 0 && len(corrupt) == 0 && !v.place.fresh { // even what is new has its HEAD in a table
 		return nil, false, v.lostList(label, "names no table")
 	}
-	return names, len(corrupt) == 0, nil
+	return names, whole, nil
 }
+
+// lines tells of lines of tables.list that can't be believed. whole tells that all tables are known nevertheless.
+func (v *visit) lines(corrupt []*finding.Corrupt) (whole bool, err error) {
+	read, twice := true, false // git reads all the lines; and one of the tables more than once
+	for _, c := range corrupt {
+		l, ok := errors.AsType[*reftable.ReadLine](c.Err)
+		read = read && ok
+		twice = twice || ok && l.Twice
+	}
+	for _, c := range corrupt {
+		l, _ := errors.AsType[*reftable.ReadLine](c.Err)
+		what := c.Err.Error()
+		switch {
+		case !read:
+			err = v.damaged(c.ID, c.Pos, what)
+		case l.Twice:
+			v.sum.unread(fmt.Sprintf("%s %s", c.Pos, what))
+			err = v.broken(finding.New(c.ID, c.Pos, "%s: %s", what, listedTwice))
+		default:
+			err = v.report(finding.New(c.ID, c.Pos, "%s: %s", what, listedByPath))
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return read && !twice, nil
+}
+
+const (
+	// listedTwice is what a table on two lines comes to. Which record git reads then depends on the later line.
+	listedTwice = "git reads the table on both, and the next update may crash, or compact the tables: that removes the table and leaves a line that " +
+		"names it, and git sees no refs at all then. Do not run gc or anything that writes, stop every git process, copy reftable/ away, and take one of the lines out; " +
+		"until then nothing of the stack is judged"
+	listedByPath = "git follows it, and writes plain names when it compacts the tables: `git pack-refs --all`"
+)
 
 // lostList tells of a stack whose list is absent or empty: the tables beside it are all that is left.
 func (v *visit) lostList(label, what string) error {
