@@ -30,6 +30,9 @@ type Chain struct {
 	// Unknown says why objects may exist that can't be seen from here: a folder that is missing
 	// or can't be read, or that lies too deep. It is nil if there is no such thing.
 	Unknown error
+	// Unread says why there may be folders that are not known at all: a list can't be read, or not to its end.
+	// It is nil if all lists were read whole.
+	Unread error
 }
 
 const (
@@ -37,7 +40,7 @@ const (
 	// environment, are one hop away.
 	MaxHops = 6
 	// fileLimit bounds an alternates file, entryLimit the entries of all of them.
-	fileLimit, entryLimit = 1 << 20, 10000
+	fileLimit, entryLimit = 16 << 20, 10000
 	// Variable is the environment's list of folders.
 	Variable = "GIT_ALTERNATE_OBJECT_DIRECTORIES"
 
@@ -77,11 +80,11 @@ func (r *resolver) read(store int) {
 	if err == nil {
 		text, err = dir.ReadFile(listName, fileLimit)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) && (dir == nil || !leadsNowhere(dir)) {
 		return
 	}
 	if err != nil {
-		r.unknown(finding.New(finding.AuditSkipped, finding.Pos{File: r.list(store)}, "alternates can't be read: %v", err))
+		r.unread(finding.New(finding.AuditSkipped, finding.Pos{File: r.list(store)}, "alternates can't be read: %v", err))
 		return
 	}
 	entries, problems := Parse(text, '\n')
@@ -91,6 +94,17 @@ func (r *resolver) read(store int) {
 		return
 	}
 	r.follow(entries, problems, store)
+}
+
+// leadsNowhere tells whether there is a list, but one that is a symbolic link, or in a folder that is one, to what is
+// not there, as when a disk is not mounted. git takes that for no list.
+func leadsNowhere(dir *vfs.Dir) bool {
+	for _, name := range []string{listName, "info"} {
+		if st, err := dir.Lstat(name); err == nil && st.Mode()&fs.ModeSymlink != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // list is how messages name the list of a store; -1 is the environment.
@@ -118,7 +132,7 @@ func (r *resolver) follow(entries []Entry, problems []Problem, store int) {
 	for _, e := range entries {
 		if r.entries++; r.entries > entryLimit {
 			if r.entries == entryLimit+1 {
-				r.unknown(finding.New(finding.AuditSkipped, pos(e.Line), "more than %d alternates: the rest is not looked at", entryLimit))
+				r.unread(finding.New(finding.AuditSkipped, pos(e.Line), "more than %d alternates: the rest is not looked at", entryLimit))
 			}
 			return
 		}
@@ -217,5 +231,13 @@ func (r *resolver) unknown(f finding.Finding) {
 	r.Findings = append(r.Findings, f)
 	if r.Unknown == nil {
 		r.Unknown = errors.New(f.Pos.String() + ": " + f.Message)
+	}
+}
+
+// unread adds a finding of a list that could not be read, or not to its end.
+func (r *resolver) unread(f finding.Finding) {
+	r.unknown(f)
+	if r.Unread == nil {
+		r.Unread = errors.New(f.Pos.String() + ": " + f.Message)
 	}
 }

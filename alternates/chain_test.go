@@ -201,18 +201,46 @@ func TestAListThatCannotBeReadIsNotAnEmptyOne(t *testing.T) {
 	if err != nil || c.Unknown == nil || len(c.Findings) != 1 || c.Findings[0].ID != finding.AuditSkipped {
 		t.Errorf("a folder: %+v %v", c, err)
 	}
+	if c.Unread == nil || !strings.HasPrefix(c.Unread.Error(), "objects/info/alternates: alternates can't be read: ") {
+		t.Errorf("a folder: %v", c.Unread)
+	}
+	os.Remove(path)
+	if err := os.Symlink("/no/such/disk/list", path); err != nil {
+		t.Skip(err)
+	}
+	if c, err := Resolve(p.dir+"/a.git/objects", ""); err != nil || c.Unread == nil || c.Unknown == nil || len(c.Findings) != 1 {
+		t.Errorf("a link that leads nowhere: %+v %v", c, err)
+	}
 	os.Remove(path)
 	os.WriteFile(path, []byte(strings.Repeat("/no/such\n", entryLimit+5)), 0o644)
 	c, _ = Resolve(p.dir+"/a.git/objects", "")
-	if last := c.Findings[len(c.Findings)-1]; len(c.Findings) != entryLimit+1 || last.ID != finding.AuditSkipped {
+	if last := c.Findings[len(c.Findings)-1]; len(c.Findings) != entryLimit+1 || last.ID != finding.AuditSkipped || c.Unread == nil {
 		t.Errorf("too many entries: %d findings, the last %v", len(c.Findings), last)
 	}
 	os.WriteFile(path, []byte(strings.Repeat("/no/such\n", fileLimit/8)), 0o644)
 	c, _ = Resolve(p.dir+"/a.git/objects", "")
-	if len(c.Findings) != 1 || c.Unknown == nil {
+	if len(c.Findings) != 1 || c.Unknown == nil || c.Unread == nil {
 		t.Errorf("a list too large: %v", c.Findings)
 	}
 	if _, err := Resolve(p.dir+"/none", ""); err == nil {
 		t.Error("no object folder: no error")
+	}
+}
+
+// git reads a list whole, however long; nobody follows more entries than there is room for.
+func TestALongListIsRead(t *testing.T) {
+	p := newPools(t)
+	p.repo("b.git", "")
+	p.repo("a.git", strings.Repeat("# a comment\n", 200<<10)+"../../b.git/objects\n")
+	names, findings := p.stores("")
+	p.want(names, findings, "b.git")
+
+	entries, problems := Parse([]byte(strings.Repeat("x\n", fileLimit/2)), '\n')
+	if len(entries) != entryLimit+1 || len(problems) > 0 {
+		t.Errorf("%d entries, %d problems", len(entries), len(problems))
+	}
+	entries, problems = Parse([]byte(strings.Repeat("\"\\000\"\n", fileLimit/8)), '\n')
+	if len(entries) > 0 || len(problems) != problemLimit || !strings.HasSuffix(problems[problemLimit-1].Text, "what follows is not told of") {
+		t.Errorf("%d entries, %d problems", len(entries), len(problems))
 	}
 }

@@ -29,14 +29,15 @@ type Problem struct {
 //
 // An entry that begins with # is a comment, an empty one nothing. One that begins with a quote
 // but is not rightly quoted is taken as it is, quote and all. Behind a closing quote one byte
-// is skipped, whatever it is. A NUL ends the list.
+// is skipped, whatever it is. A NUL ends the list. Of a list so long that nobody follows it, the first
+// 10,001 entries are given, and of its problems the first 1,000.
 func Parse(text []byte, sep byte) ([]Entry, []Problem) {
 	p := parser{line: 1}
 	if i := bytes.IndexByte(text, 0); i >= 0 {
 		p.nul = 1 + bytes.Count(text[:i], []byte{'\n'})
 		text = text[:i]
 	}
-	for len(text) > 0 {
+	for len(text) > 0 && len(p.entries) <= entryLimit {
 		text = p.next(text, sep)
 	}
 	if p.nul > 0 {
@@ -52,7 +53,16 @@ type parser struct {
 	problems []Problem
 }
 
+// problemLimit bounds the problems of one list.
+const problemLimit = 1000
+
 func (p *parser) problem(line int, text string) {
+	if len(p.problems) == problemLimit-1 {
+		text += "; what follows is not told of"
+	}
+	if len(p.problems) == problemLimit {
+		return
+	}
 	p.problems = append(p.problems, Problem{Line: line, Text: text})
 }
 

@@ -27,6 +27,9 @@ func (c site) label(id *oid.ID) string {
 // error says where it could not be looked, or that it lies in a pack that can't be opened.
 func (v *view) sites(id *oid.ID) (all []site, err error) {
 	var errs []error
+	if v.blind != nil {
+		errs = append(errs, v.blind)
+	}
 	for _, s := range v.stores {
 		if s.blind != nil {
 			errs = append(errs, s.blind)

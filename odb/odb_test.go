@@ -300,3 +300,45 @@ func TestPackFolder(t *testing.T) {
 		t.Error("a folder that is not there was listed")
 	}
 }
+
+// What a list of alternates names that can't be read may have any object, and a good copy of one that is damaged here.
+func TestAListOfAlternatesThatCannotBeReadIsNoAbsence(t *testing.T) {
+	for _, f := range bothFormats {
+		for _, nested := range []bool{false, true} {
+			dir, pool := t.TempDir(), t.TempDir()
+			list := filepath.Join(dir, "info", "alternates")
+			if nested {
+				borrow(t, dir, pool)
+				list = filepath.Join(pool, "info", "alternates")
+			}
+			there := loose(t, dir, f, oid.Blob, []byte("there"))
+			lost := f.Object("blob", []byte("there?"))
+			db := open(t, dir, f)
+			if got := lookOne(t, db, lost); got.State != oid.Absent {
+				t.Errorf("%v: without a list: %+v", f, got)
+			}
+			if err := os.MkdirAll(list, 0o755); err != nil { // while we look
+				t.Fatal(err)
+			}
+			if got := lookOne(t, db, lost); !notSeen(got) || !errors.Is(got.Err, ErrNotLooked) || !strings.Contains(got.Err.Error(), "info/alternates: alternates can't be read: ") {
+				t.Errorf("%v: %+v", f, got)
+			}
+			if got, err := db.Confirm(context.Background(), lost); err != nil || !notSeen(got) || !errors.Is(got.Err, ErrNotLooked) {
+				t.Errorf("%v: confirmed: %+v %v", f, got, err)
+			}
+			if _, _, err := db.Read(lost, 10); !errors.Is(err, ErrNotLooked) || errors.Is(err, ErrAbsent) {
+				t.Errorf("%v: %v", f, err)
+			}
+			if got := lookOne(t, db, there); got != (oid.Fact{State: oid.Present, Kind: oid.Blob}) {
+				t.Errorf("%v: what is here: %+v", f, got)
+			}
+			if db.Incomplete() == nil {
+				t.Errorf("%v: is called complete", f)
+			}
+			os.Remove(list)
+			if got := lookOne(t, db, lost); got.State != oid.Absent {
+				t.Errorf("%v: the list is gone: %+v", f, got)
+			}
+		}
+	}
+}

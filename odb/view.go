@@ -17,7 +17,10 @@ type view struct {
 	packs  []*Pack // of all stores
 	first  []int   // of each store: where its packs begin
 
-	unopened error // the first folder that could not be opened
+	unopened error // the first folder of the chain that could not be opened
+	// blind is why any object may lie where nobody looked: a list of alternates can't be read, or a folder that one
+	// names can't be opened. It is nil if all folders were looked at but, perhaps, some that are missing.
+	blind    error
 	problems []finding.Finding
 }
 
@@ -26,7 +29,7 @@ func (db *DB) load(old *view) (*view, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open object folder: %w", err)
 	}
-	v := &view{chain: chain}
+	v := &view{chain: chain, blind: chain.Unread}
 	for i, c := range chain.Stores {
 		if i > 0 && db.options.Alone {
 			break
@@ -57,6 +60,7 @@ func (v *view) skip(c alternates.Store, err error) {
 	if v.unopened == nil {
 		v.unopened = fmt.Errorf("alternate %s: %w", c.Path, err)
 	}
+	v.blind = cmp.Or(v.blind, v.unopened)
 }
 
 // store is the store at path; nil if there is none.
@@ -96,10 +100,10 @@ func (v *view) incomplete() error {
 }
 
 // doubtful tells, after having verified each index that was searched, whether an object may be
-// there though it was not found: an index is damaged or can't be read, a pack can't be opened, a
-// folder can't be listed, or a multi-pack-index is damaged or names a pack that is gone.
+// there though it was not found: the view is blind, an index is damaged or can't be read, a pack can't be
+// opened, a folder can't be listed, or a multi-pack-index is damaged or names a pack that is gone.
 func (v *view) doubtful() bool {
-	doubt := false
+	doubt := v.blind != nil
 	for _, s := range v.stores {
 		doubt = !s.verify() || doubt
 	}

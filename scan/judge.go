@@ -126,7 +126,7 @@ func (l *look) judgeObject(base *finding.Finding, r *record, v *peel.Verdict) er
 			f.Message += fmt.Sprintf("; its cached peel %v can't be judged and is left alone", base.Cached)
 		}
 	case peel.Unknown:
-		if l.objects.absence == errAlternate && l.policy.Severity(finding.AlternateMissing) < finding.Warn {
+		if l.objects.absence() == errAlternate && l.policy.Severity(finding.AlternateMissing) < finding.Warn {
 			l.unread(errAlternate.Error()) // nobody is told of it otherwise
 		}
 		f.Cached = base.Cached

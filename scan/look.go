@@ -173,9 +173,9 @@ func (l *look) problems() error {
 	var errs []error
 	found := l.objects.Problems()
 	l.troubled = len(found) > 0
-	for _, f := range found {
+	for _, f := range append(found, l.objects.Alternates().Findings...) { // which may be others than when it was opened
 		if f.ID == finding.AuditSkipped {
-			l.unread(f.Message)
+			l.unread(f.Pos.String() + ": " + f.Message)
 		}
 		errs = append(errs, l.report(&f))
 	}

@@ -60,12 +60,24 @@ func Open(path string, how How, o repo.Options) (*Target, error) {
 type objects struct {
 	*odb.DB
 	format oid.Format
-	// absence is why no absent object need be lost; nil if absent means gone, but for what is promised.
-	absence error
+	// shallow is why no absent object need be lost in a shallow repository; nil in others.
+	shallow error
 	partial bool // a remote may have promised objects
 }
 
 var errAlternate = errors.New("an alternate is missing, and it may be there")
+
+// absence is why no absent object need be lost, as far as the object folders have been read; nil if absent means gone,
+// but for what is promised. What may lie where nobody could look is not absent to the object database.
+func (o *objects) absence() error {
+	found := o.DB.Alternates().Findings
+	for i := range found {
+		if found[i].ID == finding.AlternateMissing {
+			return errAlternate
+		}
+	}
+	return o.shallow
+}
 
 // any tells whether there is any object in the repository's own folder.
 func (o *objects) any() (bool, error) {
@@ -89,8 +101,12 @@ var errPromised = errors.New("a remote has promised it to this partial clone")
 
 // Look answers as the object database does, and tells objects that are gone from those that may be elsewhere.
 func (o *objects) Look(ctx context.Context, ids []oid.ID, out []oid.Fact) error {
-	if err := o.DB.Look(ctx, ids, out); err != nil || o.absence == nil && !o.partial {
+	if err := o.DB.Look(ctx, ids, out); err != nil {
 		return err
+	}
+	absence := o.absence() // as it was found last: folders may have been read afresh
+	if absence == nil && !o.partial {
+		return nil
 	}
 	absent := map[oid.ID]struct{}{}
 	for i := range ids {
@@ -101,7 +117,7 @@ func (o *objects) Look(ctx context.Context, ids []oid.ID, out []oid.Fact) error 
 	if len(absent) == 0 {
 		return nil
 	}
-	if o.absence == nil {
+	if absence == nil {
 		if err := o.DB.Unpromised(ctx, absent); err != nil {
 			return err
 		}
@@ -112,8 +128,8 @@ func (o *objects) Look(ctx context.Context, ids []oid.ID, out []oid.Fact) error 
 		}
 		_, open := absent[ids[i]]
 		switch {
-		case o.absence != nil:
-			out[i] = oid.Fact{State: oid.Elsewhere, Err: o.absence}
+		case absence != nil:
+			out[i] = oid.Fact{State: oid.Elsewhere, Err: absence}
 		case !open:
 			out[i] = oid.Fact{State: oid.Elsewhere, Err: errPromised}
 		}
@@ -137,23 +153,11 @@ func (t *Target) openObjects(workers int) (*objects, []finding.Finding, error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, db.Close())
 	}
-	switch {
-	case hasMissingAlternate(found):
-		o.absence = errAlternate
-	case shallow:
-		o.absence = errors.New("this is a shallow repository, and the object may lie beyond its boundary")
+	if shallow {
+		o.shallow = errors.New("this is a shallow repository, and the object may lie beyond its boundary")
 	}
 	o.partial = r.PartialClone != "" || len(promisors) > 0 || hasPromisorPack(db)
 	return o, found, nil
-}
-
-func hasMissingAlternate(found []finding.Finding) bool {
-	for i := range found {
-		if found[i].ID == finding.AlternateMissing {
-			return true
-		}
-	}
-	return false
 }
 
 func hasPromisorPack(db *odb.DB) bool {
