@@ -34,6 +34,9 @@ type Worktree struct {
 	Prunable string
 	// Ignored is why git doesn't see it: then its refs keep nothing alive. "" if it does.
 	Ignored string
+	// Stray tells that what lies there is no worktree, and holds nothing that one would: it is no folder, or
+	// an empty one. git passes over it until it is pruned.
+	Stray bool
 	// Err is what could not be read of the above; nil if nothing.
 	Err error
 }
@@ -104,14 +107,18 @@ func bareInWorktreeConfig(common *vfs.Dir) (bare bool, err error) {
 func (r *Repo) linkedWorktree(id string) Worktree {
 	gitDir := r.Common.Path("worktrees/" + id)
 	w := Worktree{ID: id, GitDir: gitDir, RefDir: r.refDirOf(gitDir, true), Current: gitDir == r.GitDir}
-	if st, err := os.Stat(gitDir); err != nil || !st.IsDir() {
+	st, err := os.Stat(gitDir)
+	if err != nil || !st.IsDir() {
 		w.Ignored, w.Prunable = "not a folder", "not a valid directory"
+		w.Stray = err == nil || vfs.Missing(err)
 		return w
 	}
 	dotGit, err := r.dotGitOf(id)
 	switch {
 	case vfs.Missing(err):
 		w.Ignored, w.Prunable = "it has no gitdir file", "gitdir file does not exist"
+		list, err := r.Common.ReadDir("worktrees/" + id)
+		w.Stray = err == nil && len(list) == 0
 	case err != nil:
 		w.Ignored, w.Err = "its gitdir file can't be read", err
 	case dotGit == "":

@@ -198,6 +198,10 @@ func (v *visit) readLoose(name string, root bool) (looseRef, bool, error) {
 	if vfs.Missing(err) && !root {
 		return looseRef{}, false, nil
 	}
+	link, linked := v.rootLink(name, root)
+	if vfs.Missing(err) && linked {
+		return looseRef{name: v.place.prefix + name, value: link, pos: finding.Pos{File: v.place.label(name)}}, true, nil
+	}
 	if err != nil {
 		return looseRef{}, false, v.cantRead(name, err)
 	}
@@ -221,7 +225,23 @@ func (v *visit) readLoose(name string, root bool) (looseRef, bool, error) {
 		return looseRef{}, false, v.cantRead(name, err)
 	}
 	value, err := loose.Verify(file, v.repo.Format, loose.Options{Severity: v.o.Severity}, v.report)
+	if linked {
+		value = link
+	}
 	return looseRef{name: file.Name, value: value, unread: unread, pos: finding.Pos{File: v.place.label(name), Line: 1, Length: int64(len(file.Content)), Placed: true}}, true, err
+}
+
+// rootLink is what a root ref stands for that is a symbolic link (core.preferSymlinkRefs): git takes it from the text of the
+// link, also where no file has that name, since the ref is packed or unborn. git's checks look at the file behind it alone.
+func (v *visit) rootLink(name string, root bool) (value loose.Value, ok bool) {
+	if !root {
+		return value, false
+	}
+	text, err := v.place.root.Readlink(name)
+	if err != nil {
+		return value, false // no link
+	}
+	return loose.ParseLink(text)
 }
 
 // referent is what a symbolic link leads to, as git names it: below the git dir through which the

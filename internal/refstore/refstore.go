@@ -99,7 +99,7 @@ func Open(r *repo.Repo) (*Stores, error) {
 	}
 	for i := range s.trees {
 		w := &s.trees[i]
-		if w.Main() {
+		if w.Main() || w.Stray {
 			continue
 		}
 		p := &place{dir: w.RefDir, prefix: "worktrees/" + w.ID + "/", fresh: w.LockReason == "initializing"}
