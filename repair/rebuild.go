@@ -92,8 +92,14 @@ func (s *Stack) candidates(all *tables) ([]candidate, error) {
 
 // chain chooses the tables. Their ranges of update indexes follow one another. A table whose range
 // lies within another's was compacted into that, and of two with one range the later replaced the other:
-// their writer died before it removed them.
+// their writer died before it removed them. That is so if the other has their records; else nobody can say.
 func (s *Stack) chain(found []candidate, out *rebuilt) (chosen []candidate, err error) {
+	var left []candidate // for the last that was chosen
+	settle := func() error {
+		in := standIn{table: chosen[len(chosen)-1], out: left, bottom: len(chosen) == 1}
+		left = nil
+		return s.check(&in)
+	}
 	for _, c := range found {
 		if len(chosen) == 0 {
 			chosen = append(chosen, c)
@@ -102,15 +108,22 @@ func (s *Stack) chain(found []candidate, out *rebuilt) (chosen []candidate, err 
 		last := &chosen[len(chosen)-1]
 		switch {
 		case c.table.Min > last.table.Max:
+			if err := settle(); err != nil {
+				return nil, err
+			}
 			if c.table.Min > last.table.Max+1 {
 				out.notices = append(out.notices, fmt.Sprintf("%s: no table covers the update indexes %d to %d: updates of then may be lost", s.Label, last.table.Max+1, c.table.Min-1))
 			}
 			chosen = append(chosen, c)
 		case c.table.Max <= last.table.Max:
-			out.notices = append(out.notices, fmt.Sprintf("%s: %s is left out: %s stands for it", s.Label, c.name, last.name))
+			out.notices = append(out.notices, fmt.Sprintf("%s: %s is left out: %s has all its records, or newer ones", s.Label, c.name, last.name))
+			left = append(left, c)
 		default:
 			return nil, &Refused{Store: s.Label, Reason: fmt.Sprintf("the update indexes of %s and %s overlap, so that nobody can say which was listed", last.name, c.name)}
 		}
+	}
+	if err := settle(); err != nil {
+		return nil, err
 	}
 	if first := chosen[0].table.Min; first > 1 {
 		out.notices = append(out.notices, fmt.Sprintf("%s: no table covers the update indexes below %d: refs of then may be lost", s.Label, first))
