@@ -63,9 +63,9 @@ func ParseIndex(data []byte, f oid.Format, file string) (*Index, error) {
 		return nil, bad("%d bytes are too few for an index", size)
 	}
 	fanout := data[head : head+fanoutLen]
-	n, err := checkFanout(fanout)
+	n, at, err := checkFanout(fanout)
 	if err != nil {
-		return nil, bad("%v", err)
+		return nil, &finding.Corrupt{ID: finding.AuditSkipped, Pos: finding.Pos{File: file, Offset: int64(head) + int64(at), Length: 4, Placed: true}, Err: err}
 	}
 	body := data[head+fanoutLen : size-2*h]
 	count := uint64(n)

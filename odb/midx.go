@@ -85,7 +85,7 @@ func ParseMidx(data []byte, f oid.Format, file string) (*Midx, error) {
 	if len(fanout) != fanoutLen {
 		return nil, bad("chunk OIDF has %d bytes", len(fanout))
 	}
-	n, err := checkFanout(fanout)
+	n, _, err := checkFanout(fanout)
 	if err != nil {
 		return nil, bad("%v", err)
 	}

@@ -21,16 +21,16 @@ type sortedIDs struct {
 }
 
 // checkFanout checks that a fanout never falls, and returns its last number.
-func checkFanout(fanout []byte) (uint32, error) {
+func checkFanout(fanout []byte) (count uint32, at int, err error) {
 	n := uint32(0)
 	for i := range 256 {
 		next := binary.BigEndian.Uint32(fanout[4*i:])
 		if next < n {
-			return 0, fmt.Errorf("fanout falls from %d to %d at %#x", n, next, i)
+			return 0, 4 * i, fmt.Errorf("fanout falls from %d to %d at %#x", n, next, i)
 		}
 		n = next
 	}
-	return n, nil
+	return n, 0, nil
 }
 
 func (s *sortedIDs) raw(i int) []byte {

@@ -80,6 +80,17 @@ func (f *Fault) String() string {
 	return "no fault"
 }
 
+// Why says why nothing, or nothing good, can be said of the object: "" where all is well.
+func (v *Verdict) Why() string {
+	switch {
+	case v.Fault.Why == 0:
+		return v.Reason
+	case v.Reason == "":
+		return v.Fault.String()
+	}
+	return v.Fault.String() + " (" + v.Reason + ")"
+}
+
 // Handle is an object that a Judge has learned. Handles are small numbers, from 0 up.
 type Handle int32
 

@@ -3,6 +3,7 @@ package scan
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -126,8 +127,8 @@ func (l *look) judgeObject(base *finding.Finding, r *record, v *peel.Verdict) er
 			f.Message += fmt.Sprintf("; its cached peel %v can't be judged and is left alone", base.Cached)
 		}
 	case peel.Unknown:
-		if l.objects.absence() == errAlternate && l.policy.Severity(finding.AlternateMissing) < finding.Warn {
-			l.unread(errAlternate.Error()) // nobody is told of it otherwise
+		if absence := l.objects.absence(); errors.Is(absence, errAlternate) && l.policy.Severity(finding.AlternateMissing) < finding.Warn {
+			l.unread(absence.Error()) // nobody is told of it otherwise
 		}
 		f.Cached = base.Cached
 		f.ID, f.Message = finding.PeelUnverifiable, l.unverifiable(base, v)

@@ -73,7 +73,7 @@ func (o *objects) absence() error {
 	found := o.DB.Alternates().Findings
 	for i := range found {
 		if found[i].ID == finding.AlternateMissing {
-			return errAlternate
+			return fmt.Errorf("%w: %v", errAlternate, found[i].Pos)
 		}
 	}
 	return o.shallow

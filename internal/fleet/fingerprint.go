@@ -57,7 +57,7 @@ func takeFingerprint(ctx context.Context, t *scan.Target, workers int) (_ *Finge
 	s := &summing{ctx: ctx, format: t.Repo.Format, judge: peel.NewJudge(objects), sure: peel.NewJudge(peel.Confirmed{From: objects})}
 	sum, err := t.Refs.Visit(ctx, refstore.Options{Objects: true}, func(f finding.Finding) error {
 		if hidesValue(&f) {
-			s.cant(f.Pos.String() + ": " + f.Message)
+			s.cant(placed(&f))
 		}
 		return nil
 	}, s.take)
@@ -170,7 +170,7 @@ func (s *summing) ref(name []byte, id oid.ID, v *peel.Verdict) {
 		s.cant(fmt.Sprintf("%q names object %v, which is missing", name, id))
 		return
 	default:
-		s.cant(fmt.Sprintf("%q: object %v can't be judged: %s", name, id, v.Fault.String()))
+		s.cant(fmt.Sprintf("%q: object %v can't be judged: %s", name, id, v.Why()))
 		return
 	}
 	s.add()

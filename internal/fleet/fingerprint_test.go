@@ -126,6 +126,43 @@ func TestWhatIsNotKnownHasNoFingerprint(t *testing.T) {
 	}
 }
 
+// What can't be judged is told with its reason.
+func TestWhyThereIsNoFingerprint(t *testing.T) {
+	for _, o := range gittest.AllFormats {
+		for name, c := range map[string]struct {
+			spoil func(r *gittest.Repo)
+			want  string
+		}{
+			"an alternate": {func(r *gittest.Repo) { r.WriteFile("objects/info/alternates", []byte("\n/no/such/pool\n")) }, "objects/info/alternates:2"},
+			"its list":     {func(r *gittest.Repo) { r.WriteFile("objects/info/alternates/x", nil) }, "objects/info/alternates: alternates can't be read: "},
+			"an index":     {func(r *gittest.Repo) { writeBadIndex(r) }, "objects/pack/pack-x.idx:+16: fanout falls from 2 to 1 at 0x2"},
+		} {
+			r := gittest.New(t, o)
+			c.spoil(r)
+			r.RemoveLoose(r.A)
+			_, err := fingerprintOf(t, r.Path)
+			u := (*Unreadable)(nil)
+			if !errors.As(err, &u) || len(u.What) != 1 || !strings.HasPrefix(u.What[0], `"refs/tags/v1": object `+r.V1) || !strings.Contains(u.What[0], c.want) {
+				t.Errorf("%v, %s: %v", o, name, err)
+			}
+			r.RemoveLoose(r.V1) // nor is the tag itself there
+			_, err = fingerprintOf(t, r.Path)
+			if u := (*Unreadable)(nil); !errors.As(err, &u) || len(u.What) != 1 || !strings.Contains(u.What[0], c.want) {
+				t.Errorf("%v, %s, no tag: %v", o, name, err)
+			}
+		}
+	}
+}
+
+// writeBadIndex gives a repository an index whose fanout falls at 2, and its pack.
+func writeBadIndex(r *gittest.Repo) {
+	idx := make([]byte, 8+256*4+2*32)
+	copy(idx, "\377tOc\x00\x00\x00\x02")
+	idx[8+4*1+3], idx[8+4*2+3] = 2, 1
+	r.WriteFile("objects/pack/pack-x.idx", idx)
+	r.WriteFile("objects/pack/pack-x.pack", []byte("PACK"))
+}
+
 // The hash is what its description says, computed another way.
 func TestTheFingerprintIsAsDescribed(t *testing.T) {
 	r := gittest.New(t, gittest.Options{})

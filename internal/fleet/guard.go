@@ -143,7 +143,7 @@ func (g *Guard) gather(ctx context.Context, path string, t *scan.Target) (*Names
 	var lost []string
 	sum, err := t.Refs.Visit(ctx, refstore.Options{Objects: true, Now: g.Now}, func(f finding.Finding) error {
 		if hidesValue(&f) {
-			lost = append(lost, f.Message)
+			lost = append(lost, placed(&f))
 		}
 		return nil
 	}, func(r *refstore.Ref) error {
@@ -338,6 +338,14 @@ func hidesValue(f *finding.Finding) bool {
 		return false
 	}
 	return finding.Default(f.ID) >= finding.Error || f.ID == finding.AuditSkipped
+}
+
+// placed is what a finding says, and where.
+func placed(f *finding.Finding) string {
+	if f.File == "" {
+		return f.Message
+	}
+	return f.Pos.String() + ": " + f.Message
 }
 
 // hasObjects tells whether an object folder holds anything that gc could delete.

@@ -242,8 +242,14 @@ func TestWhatCantBeReadIsNotCompared(t *testing.T) {
 		g.expect(name, "")
 		do(g)
 		gate, err := g.check()
-		if u := (*Unreadable)(nil); !errors.As(err, &u) {
-			t.Errorf("%s: %+v %v", name, gate, err)
+		u := (*Unreadable)(nil)
+		if !errors.As(err, &u) {
+			t.Fatalf("%s: %+v %v", name, gate, err)
+		}
+		for _, why := range u.What {
+			if !strings.HasPrefix(why, "packed-refs") && !strings.HasPrefix(why, "refs/heads/main") {
+				t.Errorf("%s: no file is named: %s", name, why)
+			}
 		}
 		g.Accept = true
 		if _, err := g.check(); err == nil {
@@ -255,8 +261,15 @@ func TestWhatCantBeReadIsNotCompared(t *testing.T) {
 	} {
 		g := newGuarded(t, gittest.Options{})
 		g.Repo, _ = build(t, gittest.Options{RefFormat: gittest.Reftable})
-		if gate, err := g.check(); err == nil {
-			t.Errorf("%s: %+v", name, gate)
+		gate, err := g.check()
+		u := (*Unreadable)(nil)
+		if !errors.As(err, &u) {
+			t.Fatalf("%s: %+v %v", name, gate, err)
+		}
+		for _, why := range u.What {
+			if !strings.HasPrefix(why, "reftable") {
+				t.Errorf("%s: no file is named: %s", name, why)
+			}
 		}
 	}
 }
