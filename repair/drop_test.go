@@ -149,6 +149,33 @@ func TestTheTagComesBackFromTheJournal(t *testing.T) {
 	}
 }
 
+// A tag that is not here but may be elsewhere, or where nobody can look, comes back too; where the journal doesn't have
+// it, its ref does.
+func TestATagThatMayBeElsewhereComesBack(t *testing.T) {
+	content := []byte("object 1234\ntype commit\ntag x\n")
+	for name, hide := range map[string]func(w *world, id oid.ID){
+		"elsewhere": func(w *world, _ oid.ID) { w.objects.absence = "an alternate is missing" },
+		"not looked": func(w *world, id oid.ID) {
+			w.objects.facts[id] = oid.Fact{State: oid.Unreadable, Err: errors.New("no permission")}
+		},
+	} {
+		w, _ := corrupt(t)
+		rec := journal.Record{OID: w.repo.Format.Object("tag", content)}
+		hide(w, rec.OID)
+		hex := rec.OID.String()
+		if err := w.repo.restoreTag(&rec); err != nil || len(w.f.Names("/r/objects/"+hex[:2])) > 0 {
+			t.Errorf("%s, not in the journal: %v", name, err)
+		}
+		rec.Object = content
+		if err := w.repo.restoreTag(&rec); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if names := w.f.Names("/r/objects/" + hex[:2]); !slices.Equal(names, []string{hex[2:]}) {
+			t.Errorf("%s: %v", name, names)
+		}
+	}
+}
+
 // A disk that keeps something else than packed-refs without the entries gets it once more, before any
 // ref file goes; one that never keeps it loses none.
 func TestADropThatReadsBackWronglyIsMendedForward(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 	"refaudit/oid"
 )
 
-// restoreTag writes a tag from the journal as a loose object, if it is gone from the repository.
+// restoreTag writes a tag from the journal as a loose object, unless it is in the repository. One that may be where
+// nobody can look now is written too, if the journal has it.
 func (r *Repo) restoreTag(rec *journal.Record) error {
 	db, err := r.Objects()
 	if err != nil {
@@ -21,10 +22,13 @@ func (r *Repo) restoreTag(rec *journal.Record) error {
 	}
 	var fact [1]oid.Fact
 	err = errors.Join(db.Look(context.Background(), []oid.ID{rec.OID}, fact[:]), db.Close())
-	if err != nil || fact[0].State != oid.Absent {
+	if err != nil || fact[0].State == oid.Present {
 		return err
 	}
 	if rec.Object == nil || r.Format.Object("tag", rec.Object) != rec.OID {
+		if fact[0].State != oid.Absent {
+			return nil
+		}
 		return fmt.Errorf("its object %v is gone, and the journal does not have it", rec.OID)
 	}
 	return r.writeLoose(rec.OID, "tag", rec.Object)
