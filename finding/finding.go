@@ -100,6 +100,7 @@ type Finding struct {
 	ID       ID
 	Severity Severity
 	Repo     string // the repository's path as the user knows it
+	Dir      string // the folder that File lies below, which the worktrees share; "": it is Repo
 	Ref      RefName
 	OID      oid.ID // the ref's own object; zero: none
 	Pos

@@ -118,7 +118,7 @@ func (s *sarif) Finding(f *finding.Finding) error {
 		s.rules = map[finding.ID]bool{}
 	}
 	s.rules[f.ID] = true
-	loc := sarifLocation{Physical: sarifPhysical{Artifact: sarifArtifact{fileURI(f.Repo, f.File)}}}
+	loc := sarifLocation{Physical: sarifPhysical{Artifact: sarifArtifact{uriOf(f)}}}
 	if f.Line > 0 || f.Placed {
 		loc.Physical.Region = &sarifRegion{StartLine: f.Line, ByteLength: f.Length}
 		if f.Placed {
@@ -145,6 +145,18 @@ func (s *sarif) Finding(f *finding.Finding) error {
 	s.json(sarifResult{RuleID: string(f.ID), Level: sarifLevel(f.Severity), Message: sarifText{text}, Locations: []sarifLocation{loc},
 		Fingerprints: map[string]string{"refaudit/v1": f.Fingerprint()}, Properties: props})
 	return s.err
+}
+
+// uriOf is the URI of the file that a finding is about: it lies in the git dir, which is below the path of a repository with
+// a working tree, or elsewhere. What the environment says is in no file.
+func uriOf(f *finding.Finding) string {
+	switch {
+	case f.File == "" || strings.HasPrefix(f.File, "$"):
+		return fileURI(f.Repo, "")
+	case f.Dir != "":
+		return fileURI(f.Dir, f.File)
+	}
+	return fileURI(f.Repo, f.File)
 }
 
 // fileURI is the URI of a file of a repository; of the repository itself where no file is named. A repository that

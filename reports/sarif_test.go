@@ -188,3 +188,19 @@ func TestFileURI(t *testing.T) {
 		}
 	}
 }
+
+func TestAFindingLiesInTheGitDir(t *testing.T) {
+	for _, c := range []struct{ repo, dir, file, want string }{
+		{"/srv/a", "/srv/a/.git", "packed-refs", "file:///srv/a/.git/packed-refs"},
+		{"/srv/tree", "/srv/a.git", "worktrees/tree/HEAD", "file:///srv/a.git/worktrees/tree/HEAD"},
+		{"/srv/a", "/srv/a/.git", "/pool/objects", "file:///pool/objects"},
+		{"/srv/a", "/srv/a/.git", "", "file:///srv/a"},
+		{"/srv/a", "/srv/a/.git", "$GIT_ALTERNATE_OBJECT_DIRECTORIES", "file:///srv/a"},
+		{"https://example.com/a.git", "", "info/refs", "https://example.com/a.git/info/refs"},
+		{`C:\git\a`, `C:\git\a\.git`, "packed-refs", "file:///C:/git/a/.git/packed-refs"},
+	} {
+		if got := uriOf(&finding.Finding{Repo: c.repo, Dir: c.dir, Pos: finding.Pos{File: c.file}}); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}

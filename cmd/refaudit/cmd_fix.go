@@ -266,13 +266,18 @@ func (c *claims) take(commonDir string) (release func()) {
 	return m.Unlock
 }
 
-func (f *fixing) fix(ctx context.Context, t target, path string) (*repair.Result, error) {
+func (f *fixing) fix(ctx context.Context, t target, path string) (res *repair.Result, err error) {
 	none := &repair.Result{}
 	target, err := scan.Open(t.path, t.how, f.env.fresh())
 	if err != nil {
 		return none, err
 	}
 	defer f.claims.take(target.Repo.CommonDir)()
+	defer func() {
+		for i := range res.Left {
+			res.Left[i].Dir = target.Repo.CommonDir
+		}
+	}()
 	confirm := func(plan []repair.Done) (bool, error) { return f.ask(path, plan) }
 	if who, other, err := otherOwner(target.Repo.GitDir); err != nil {
 		return none, err

@@ -132,7 +132,7 @@ func (g *guarding) check(ctx context.Context, t target, path string) (scan.Resul
 		return scan.Result{}, nil, err
 	}
 	res, err := scan.Repository(ctx, target, policy, scan.Options{Level: scan.Quick, Now: g.env.now}, func(f *finding.Finding) error {
-		f.Repo = path
+		f.Repo, f.Dir = path, target.Repo.CommonDir
 		return g.report.Finding(f)
 	})
 	if err != nil || len(res.Unread) > 0 {

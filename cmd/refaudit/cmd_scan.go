@@ -254,7 +254,10 @@ func (s *scanning) read(ctx context.Context, one target, g *glance, report func(
 	}
 	o := s.options
 	o.Known = s.whole.known(g.path)
-	return scan.Repository(ctx, t, policy, o, report)
+	return scan.Repository(ctx, t, policy, o, func(f *finding.Finding) error {
+		f.Dir = t.Repo.CommonDir
+		return report(f)
+	})
 }
 
 // write sends the findings that have waited.

@@ -133,7 +133,7 @@ func (s *sizing) measure(ctx context.Context, one target, r *sized) error {
 	}
 	r.notices = append(policy.Notices, r.usage.Notices...)
 	for _, f := range r.usage.Findings {
-		if f.Repo = r.path; policy.Apply(&f) {
+		if f.Repo, f.Dir = r.path, at.CommonDir; policy.Apply(&f) {
 			r.findings = append(r.findings, f)
 		}
 	}
