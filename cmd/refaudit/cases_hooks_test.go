@@ -121,7 +121,7 @@ func TestC59WhoseRepositoryItIs(t *testing.T) {
 				"scan --git-dir .":      1,
 				"size " + l.Path:        0,
 				"fix --yes " + l.Path:   exitRefused,
-				"fix --yes":             exitIncomplete,
+				"fix --yes":             exitRefused,
 				"fix --yes --git-dir .": exitRefused,
 			} {
 				a := l.in(other, strings.Fields(args)...)

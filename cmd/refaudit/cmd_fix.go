@@ -18,6 +18,7 @@ import (
 	"refaudit/finding"
 	"refaudit/internal/vfs"
 	"refaudit/repair"
+	"refaudit/repo"
 	"refaudit/reports"
 	"refaudit/scan"
 )
@@ -269,6 +270,9 @@ func (c *claims) take(commonDir string) (release func()) {
 func (f *fixing) fix(ctx context.Context, t target, path string) (res *repair.Result, err error) {
 	none := &repair.Result{}
 	target, err := scan.Open(t.path, t.how, f.env.fresh())
+	if _, other := errors.AsType[*repo.DubiousOwner](err); other {
+		return none, notOurs(err)
+	}
 	if err != nil {
 		return none, err
 	}
