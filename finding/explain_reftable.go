@@ -43,9 +43,10 @@ func explainReftable() map[ID]Explanation {
 			Means: "reftable/tables.list is absent or empty beside tables, names a table twice, names something outside the folder, or is not a list of names.",
 			Comes: "A power cut, a full disk, a copy that left it out, or a script. git never leaves it empty while there are refs.",
 			Seen: "Where the list is absent or empty, git takes the repository for an empty one, says nothing, and gc deletes its objects; the next update starts " +
-				"a new stack, and processes that still have the old tables open delete them.",
+				"a new stack, and processes that still have the old tables open delete them. A table that is named twice is read twice, until a compaction " +
+				"removes it and leaves one of the lines. A path to a table within the folder is followed.",
 			Fix:   "Leaves it, unless asked to put a lost list together again from the tables' update indexes; it shows what that will read as, asks, and writes the list last.",
-			Short: "the repository looks empty, and git deletes objects and tables: stop every git process first",
+			Short: "git sees no refs, now or after an update (a mere path it follows): stop every git process first",
 			Mend:  "stop every git process, copy REPO/reftable away, then: refaudit fix --rebuild-tables-list REPO",
 		},
 		ReftableBlockOrder: {
@@ -66,7 +67,8 @@ func explainReftable() map[ID]Explanation {
 		},
 		ReftableIndexMismatch: {
 			Means: "An index of a table, over refs, objects or logs, doesn't agree with the blocks: a last key is wrong, a block is not reached, or a position leads elsewhere.",
-			Comes: "Bytes were overwritten, or the program that wrote the table has a bug.",
+			Comes: "Bytes were overwritten, or the program that wrote the table has a bug. Or the index is one block, longer than the block size, as JGit writes it with " +
+				"reftable.indexLevels: the format allows that, and git 2.50 and later can't search it.",
 			Seen: "Looking a ref up goes through the index and may miss it. A listing finds its beginning through the index too: where the first position is wrong, " +
 				"`git for-each-ref` prints nothing and exits 0, and `git gc --prune=now` deletes every object.",
 			Fix:   insideFix,
