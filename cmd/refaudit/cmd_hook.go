@@ -143,7 +143,7 @@ func hookInstallCommand(e env, name, usage string, do func(hook.Place, string) (
 		Name:        name,
 		Usage:       usage,
 		ArgsUsage:   "[PATH…]",
-		Description: "A hook that is there stays and is run too: it moves into pre-receive.d/. core.hooksPath is followed.\ngitolite: install into its common hooks folder, with core.hooksPath set to it.",
+		Description: "A hook that is there is run too: it is kept in hooks.refaudit/, beside the folder of hooks. core.hooksPath is\nfollowed.\ngitolite: install into its common hooks folder, with core.hooksPath set to it.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "style", Value: string(hook.Plain), Destination: &o.style, Usage: "who runs the hooks: git, gitaly (custom_hooks/pre-receive.d) or gitea (hooks/pre-receive.d)"},
 			&cli.StringFlag{Name: "program", Destination: &o.program, Usage: "the `PATH` of refaudit that the hook runs (this one)"},

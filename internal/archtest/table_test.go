@@ -115,7 +115,8 @@ var leaves = []leave{
 	{"internal/vfs", "*", "the one door"},
 	{"internal/crashfs", "*", "puts what survived a crash on a disk, for git to look at; tests only"},
 	{"internal/gittest", "*", "makes repositories; tests only"},
-	{"internal/hook/install.go", "CreateTemp Link MkdirAll Remove Rename", "a hook is a script of the owner's, put beside the repository on his order; it is no part of the refs"},
+	{"internal/hook/install.go", "Chmod CreateTemp Link Mkdir MkdirAll Remove Rename Symlink", "a hook is a script of the owner's, put beside the repository on his order; it is no part of the refs"},
+	{"internal/hook/former.go", "Remove Rename Symlink", "takes back what install.go once wrote"},
 	{"cmd/refaudit/common.go", "CreateTemp Rename Remove OpenFile", "-o FILE is the user's own file: written beside its place, then renamed; a device or a pipe is written to"},
 }
 
@@ -131,4 +132,5 @@ var vfsWriting = []leave{
 	{"internal/remote", "*", "scratch repositories, in TMPDIR or in a quarantine"},
 	{"internal/remotehelper", "*", "moves judged objects from a quarantine into the client, as git's own transports do"},
 	{"cmd/refaudit", "OS", "hands the real one to repair"},
+	{"internal/hook", "OS", "makes the names of hooks durable"},
 }
