@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -30,7 +31,7 @@ type targets struct {
 
 func (t *targets) flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "recursive", Aliases: []string{"r"}, Destination: &t.recursive, Usage: "each PATH is a folder: take every repository below it (symbolic links below it are not followed)"},
+		&cli.BoolFlag{Name: "recursive", Aliases: []string{"r"}, Destination: &t.recursive, Usage: "each PATH is a folder: take every repository below it, nested ones and submodules too, each once (symbolic links below it are not followed)"},
 		&cli.StringFlag{Name: "repos-from", Destination: &t.from, Usage: "read the paths of repositories from `FILE`, a line each (-: standard input)"},
 		&cli.BoolFlag{Name: "z", Destination: &t.nul, Usage: "with --repos-from: the paths end in NUL, not newline"},
 		&cli.StringFlag{Name: "git-dir", Destination: &t.gitDir, Usage: "the repository's git `DIR`, as with git"},
@@ -56,6 +57,7 @@ func (t *targets) each(ctx context.Context, e env, fn func(target) error) error 
 	if t.nul && t.from == "" {
 		return usagef("-z goes with --repos-from")
 	}
+	found := search{ctx: ctx, fn: fn, seen: map[string]bool{}}
 	give := func(path string) error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -64,7 +66,7 @@ func (t *targets) each(ctx context.Context, e env, fn func(target) error) error 
 			return usagef("an empty PATH names no repository")
 		}
 		if t.recursive {
-			return below(ctx, path, fn)
+			return found.below(path)
 		}
 		return fn(target{path: path})
 	}
@@ -78,11 +80,17 @@ func (t *targets) each(ctx context.Context, e env, fn func(target) error) error 
 	}
 	switch {
 	case t.from != "":
-		return t.list(ctx, e, give)
+		if err := t.list(ctx, e, fn, give); err != nil {
+			return err
+		}
+		return found.rest()
 	case len(t.paths) > 0:
-		return nil
+		return found.rest()
 	case t.recursive:
-		return below(ctx, e.dir, fn)
+		if err := found.below(e.dir); err != nil {
+			return err
+		}
+		return found.rest()
 	}
 	if dir, ok := e.getenv("GIT_DIR"); ok && dir != "" {
 		return fn(target{path: dir, how: scan.ByGitDir})
@@ -91,7 +99,7 @@ func (t *targets) each(ctx context.Context, e env, fn func(target) error) error 
 }
 
 // list reads --repos-from. The read may block for ever on a pipe, so it gives way to the context.
-func (t *targets) list(ctx context.Context, e env, give func(string) error) error {
+func (t *targets) list(ctx context.Context, e env, fn func(target) error, give func(string) error) error {
 	in := e.stdin
 	if t.from != "-" {
 		f, err := os.Open(t.from)
@@ -105,6 +113,7 @@ func (t *targets) list(ctx context.Context, e env, give func(string) error) erro
 	if t.nul {
 		end = 0
 	}
+	var err error
 	lines, failed := make(chan string), make(chan error, 1)
 	go func() {
 		defer close(lines)
@@ -140,79 +149,30 @@ func (t *targets) list(ctx context.Context, e env, give func(string) error) erro
 					return nil
 				}
 			}
-			if err := give(row); err != nil {
+			if why := t.noPath(e.dir, row); why != nil {
+				err = fn(target{path: row, err: why})
+			} else {
+				err = give(row)
+			}
+			if err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// below gives every repository under a folder, and does not look inside of them. The folder itself may be a
-// symbolic link; those below it are not followed. What can't be listed is a target too, one with an
-// error, and so is a folder with nothing below it: its disk may not be mounted.
-func below(ctx context.Context, root string, fn func(target) error) error {
-	start, found := root, false
-	if st, err := os.Lstat(root); err == nil && st.Mode()&fs.ModeSymlink != 0 {
-		start += string(filepath.Separator)
-	}
-	give := func(one target) error {
-		found = true
-		if one.path == start {
-			one.path = root
-		}
-		return fn(one)
-	}
-	if err := walk(ctx, start, give); err != nil || found {
-		return err
-	}
-	return fn(target{path: root, err: fmt.Errorf("no repository was found below %s", root)})
-}
-
-func walk(ctx context.Context, root string, fn func(target) error) error {
-	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			if err := fn(target{path: path, err: err}); err != nil {
-				return err
-			}
-			if d != nil && d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if !d.IsDir() {
-			return nil
-		}
-		found, err := looksLikeRepository(path)
-		if err != nil {
-			found = true // it is for the command to say why
-		}
-		if found {
-			if err := fn(target{path: path}); err != nil {
-				return err
-			}
-			return fs.SkipDir
-		}
+// noPath tells why a line of a list that leads to nothing was perhaps not meant as a path; nil where it leads somewhere,
+// or there is no such reason. It names a repository nevertheless, one that is not there.
+func (t *targets) noPath(dir, row string) error {
+	if t.nul || row[0] != '#' && strings.TrimSpace(row) == row {
 		return nil
-	})
-}
-
-// looksLikeRepository goes by what lies in the folder, not by its soundness: a damaged repository, of which
-// HEAD, objects or refs is lost, is one all the same.
-func looksLikeRepository(path string) (bool, error) {
-	signs := 0
-	for _, name := range []string{".git", "HEAD", "objects", "refs"} {
-		_, err := os.Lstat(filepath.Join(path, name))
-		switch {
-		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return false, err
-		case err == nil && name == ".git":
-			return true, nil
-		case err == nil:
-			signs++
-		}
 	}
-	return signs >= 2, nil
+	path := row
+	if !filepath.IsAbs(row) {
+		path = filepath.Join(dir, row)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("no file has the name %q: each line of --repos-from is a path as it stands, with no comments and no white space around it", row)
 }
