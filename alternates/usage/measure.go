@@ -49,6 +49,7 @@ type measuring struct {
 	view        *view
 	reaches     []*poolReach
 	stop        bitmap.Set // what the refs of the alternates reach
+	cut         bool       // not all of that can be seen from the alternates: see poolReach
 	noStop      string     // why that is not known; "" if it is
 }
 
@@ -188,8 +189,23 @@ func (m *measuring) number() error {
 		return err
 	}
 	m.sets = &loan{from: &m.s.sets}
-	m.view = &view{space: sp, parents: m.parents, workers: m.s.workers, loan: m.sets}
-	return nil
+	m.view = &view{space: sp, parents: m.parents, workers: m.s.workers, promisors: sp.own, loan: m.sets}
+	promised, err := m.promised()
+	if promised {
+		m.view.promisors = len(stores)
+	}
+	return err
+}
+
+// promised tells whether a remote has promised objects to our repository: then what it has promised to the alternates is here by need too.
+func (m *measuring) promised() (bool, error) {
+	for _, s := range m.view.stores[:m.view.own] {
+		if slices.ContainsFunc(s.packs, func(p *pack) bool { return p.src.Has("promisor") }) {
+			return true, nil
+		}
+	}
+	remotes, err := m.repo.Promisors()
+	return len(remotes) > 0, err
 }
 
 // quarantine is the real object folder where we run in a hook and GIT_OBJECT_DIRECTORY names the
@@ -277,6 +293,10 @@ func (m *measuring) exclude(ctx context.Context) error {
 			reach, err = m.asWeSee(ctx, p, &refs)
 		} else {
 			reach, err = m.s.poolReach(ctx, p, &refs, m.o.Method != Walk, m.o.Repo)
+			if err == nil && reach.cut {
+				m.cut = true
+				reach, err = m.asWeSee(ctx, p, &refs)
+			}
 		}
 		if err != nil {
 			return err

@@ -31,7 +31,7 @@ func (m *measuring) plan() *plan {
 		for _, b := range s.usableBitmaps() {
 			if i < m.view.own {
 				p.own = append(p.own, b.name)
-			} else {
+			} else if !m.cut { // of a history that is cut they know no more than the pool does
 				p.pools = append(p.pools, b.name)
 			}
 		}

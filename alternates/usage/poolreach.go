@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"refaudit/finding"
 	"refaudit/internal/bitmap"
+	"refaudit/internal/vfs"
 	"refaudit/oid"
 	"refaudit/repo"
 )
@@ -21,6 +23,9 @@ type poolReach struct {
 	unknown  string         // why it is not known; "" if it is
 	findings []finding.Finding
 	again    bool // another look at the folders may help
+	// cut: it is only what the pool itself sees, where history is cut by decree, or objects are absent, promised or not.
+	// Who borrows from it may have what is beyond.
+	cut bool
 }
 
 // poolReach computes what a pool's refs reach, once for all who borrow from it.
@@ -78,10 +83,11 @@ func (s *Session) walkPoolIn(ctx context.Context, p *folder, refs *poolRefs, o r
 	if w.cover != nil {
 		out.used = w.cover.used
 	}
-	lost, _, err := w.lost()
+	lost, promised, err := w.lost()
 	if err != nil {
 		return nil, err
 	}
+	out.cut = promised > 0 || lost != "" || v.parents != nil
 	if lost != "" {
 		out.unknown, out.again = fmt.Sprintf("what the refs of %s reach can't be known: %s", p.path, lost), true
 		return out, nil
@@ -93,22 +99,57 @@ func (s *Session) walkPoolIn(ctx context.Context, p *folder, refs *poolRefs, o r
 	return out, nil
 }
 
-// asWeSee is what a pool's refs reach where our repository decrees parents of commits: git walks from
-// them with our shallow boundary and our grafts, and so do we. What the pool decrees itself holds too.
+// asWeSee is what a pool's refs reach in our view: git walks from them with our objects, our shallow boundary and our
+// grafts, and so do we. What lies beyond the pool's own shallow boundary is left out where nobody has it.
 func (m *measuring) asWeSee(ctx context.Context, p *folder, refs *poolRefs) (*poolReach, error) {
 	return m.s.walkPoolIn(ctx, p, refs, m.o.Repo, func(owner *repo.Repo) (*view, bool, error) {
-		v := &view{space: m.view.space, parents: maps.Clone(m.view.parents), workers: m.view.workers}
+		v := &view{space: m.view.space, parents: maps.Clone(m.view.parents), workers: m.view.workers, promisors: m.view.promisors}
 		if owner == nil {
 			return v, false, nil
 		}
-		theirs, _, err := decreedParents(owner)
-		for id, parents := range theirs {
-			if _, ours := v.parents[id]; !ours {
-				v.parents[id] = parents
-			}
+		ids, _, err := owner.Shallow()
+		if err != nil {
+			return nil, false, err
 		}
-		return v, false, err
+		ends := 0
+		for _, id := range ids {
+			if _, ours := v.parents[id]; ours || !v.endsAt(&id) {
+				continue
+			}
+			ends++
+			if v.parents == nil {
+				v.parents = map[oid.ID][]oid.ID{}
+			}
+			v.parents[id] = nil
+		}
+		if ends > 0 {
+			m.u.notice("the parents of %s of %s are left out", finding.Count(ends, "shallow commit", "shallow commits"), p.path)
+		}
+		return v, false, nil
 	})
+}
+
+// endsAt tells whether a commit has a parent that is nowhere. What can't be read is told of by the walk.
+func (v *view) endsAt(id *oid.ID) (ends bool) {
+	vfs.Guard(func() error {
+		n, ok := v.find(id)
+		if !ok {
+			return nil
+		}
+		rd := takeReader(v.space)
+		defer readers.Put(rd)
+		o, err := rd.read(n)
+		var c commit
+		if err == nil {
+			_, err = c.parse(o.data, v.format)
+		}
+		ends = err == nil && slices.ContainsFunc(c.parents, func(p oid.ID) bool {
+			_, here := v.find(&p)
+			return !here
+		})
+		return nil
+	})
+	return ends
 }
 
 // poolView is how a pool sees objects itself. Its repository may not be known.
@@ -132,7 +173,7 @@ func (s *Session) poolView(p *folder, owner *repo.Repo) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &view{space: sp, workers: s.workers}
+	v := &view{space: sp, workers: s.workers, promisors: len(stores)}
 	if owner != nil {
 		v.parents, _, err = decreedParents(owner)
 	}

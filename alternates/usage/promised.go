@@ -12,7 +12,7 @@ import (
 func (w *walk) notPromised(absent []missing) ([]missing, error) {
 	open := make(map[oid.ID]struct{}, len(absent))
 	for _, m := range absent {
-		if m.from == none || !w.sp.fromPromisor(m.from) {
+		if m.from == none || !w.fromPromisor(m.from) {
 			open[m.id] = struct{}{}
 		}
 	}
@@ -32,16 +32,16 @@ func (w *walk) notPromised(absent []missing) ([]missing, error) {
 }
 
 // fromPromisor tells whether an object lies in a pack of a promisor remote.
-func (sp *space) fromPromisor(v uint32) bool {
-	i := sp.storeOf(v)
-	p, _ := sp.stores[i].packOf(v - sp.first[i])
-	return p != nil && p.src.Has("promisor")
+func (w *walk) fromPromisor(v uint32) bool {
+	i := w.sp.storeOf(v)
+	p, _ := w.sp.stores[i].packOf(v - w.sp.first[i])
+	return i < w.promisors && p != nil && p.src.Has("promisor")
 }
 
 // searchPromisors takes out of open what any object of a promisor pack names.
 func (w *walk) searchPromisors(open map[oid.ID]struct{}) error {
 	rd := w.reader(0)
-	for i, s := range w.sp.stores {
+	for i, s := range w.sp.stores[:w.promisors] {
 		for _, p := range s.packs {
 			if !p.src.Has("promisor") {
 				continue

@@ -37,15 +37,15 @@ func (m *measuring) reach(ctx context.Context) (*reached, *plan, error) {
 }
 
 // reachBy walks our own objects up to what the alternates' refs reach; what we reach of that is a
-// second walk, whose result other forks can share. Where parents are decreed nobody can share it, and
-// one walk goes all the way.
+// second walk, whose result other forks can share. Where parents are decreed, or we see more than an alternate does, nobody
+// can share it, and one walk goes all the way.
 func (m *measuring) reachBy(ctx context.Context, p *plan) (*reached, error) {
 	v, kinds := m.view, m.o.By == ByType
 	stop := m.stop
-	if v.parents != nil {
+	if v.parents != nil || m.cut {
 		stop = nil
 	}
-	w := v.newWalk(stop, p.cover(v, stop == nil), kinds)
+	w := v.newWalk(stop, p.cover(v, stop == nil && !m.cut), kinds)
 	defer w.end()
 	var b *borrowing
 	if stop != nil {

@@ -14,7 +14,9 @@ type view struct {
 	*space
 	parents map[oid.ID][]oid.ID // of shallow commits (none) and grafts; nil: as the commits say
 	workers int
-	loan    *loan // where sets come from that nobody keeps; nil: they may be kept
+	// promisors is of how many of the stores, the first ones, the packs with a .promisor file tell what a remote has promised.
+	promisors int
+	loan      *loan // where sets come from that nobody keeps; nil: they may be kept
 }
 
 // set is an empty set of numbers.
@@ -23,7 +25,7 @@ func (v *view) set() bitmap.Set { return v.loan.set(int(v.size)) }
 // newWalk starts a walk; stop is the set that it doesn't enter, kinds asks for sets by kind.
 func (v *view) newWalk(stop bitmap.Set, cover *coverage, kinds bool) *walk {
 	w := &walk{sp: v.space, seen: v.set(), done: v.set(), stop: stop,
-		parents: v.parents, cover: cover, workers: v.workers}
+		parents: v.parents, cover: cover, workers: v.workers, promisors: v.promisors}
 	if len(v.parents) == 0 { // graphs know nothing of decreed parents
 		w.graphs = graphsOf(v.stores, v.loan)
 	}

@@ -23,13 +23,14 @@ type walk struct {
 	hit   [5]bitmap.Set // members of stop that were met, by oid.Kind; of what a tree calls them
 	kinds [5]bitmap.Set // by oid.Kind: commits, trees and tags among seen; nil if nobody asks
 
-	graphs  []*graph
-	parents map[oid.ID][]oid.ID // of commits whose parents are decreed: shallow ones and grafts
-	cover   *coverage           // bitmaps that may be used; nil: none
-	workers int
-	readers []*reader
-	absent  []missing
-	broken  []error
+	graphs    []*graph
+	parents   map[oid.ID][]oid.ID // of commits whose parents are decreed: shallow ones and grafts
+	cover     *coverage           // bitmaps that may be used; nil: none
+	workers   int
+	promisors int // as in view
+	readers   []*reader
+	absent    []missing
+	broken    []error
 }
 
 // missing is an object that is nowhere.
