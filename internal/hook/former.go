@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"refaudit/internal/vfs"
@@ -67,8 +66,6 @@ func (f folder) formerParts() (names []string, err error) {
 	return names, err
 }
 
-var folderOfParts = regexp.MustCompile(`\.d\b`)
-
 // formerRuns tells whether the old hook runs the parts of pre-receive.d itself: it names that folder, or one made from
 // $0. A link is followed from where it will be, since from where it is it may lead nowhere.
 func (f folder) formerRuns() bool {
@@ -89,7 +86,25 @@ func (f folder) formerRuns() bool {
 	if bytes.Contains(text, []byte(parts)) {
 		return true
 	}
-	return bytes.IndexByte(text, 0) < 0 && folderOfParts.Match(text)
+	return bytes.IndexByte(text, 0) < 0 && namesFolder(text)
+}
+
+// namesFolder tells whether a script names something that ends in ".d".
+func namesFolder(script []byte) bool {
+	for {
+		_, after, found := bytes.Cut(script, []byte(".d"))
+		if !found {
+			return false
+		}
+		if len(after) == 0 || !isWord(after[0]) {
+			return true
+		}
+		script = after
+	}
+}
+
+func isWord(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
 // clearFormer removes what an upgrade leaves of the former layout, also one that was stopped before its end. Our

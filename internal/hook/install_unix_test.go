@@ -453,6 +453,19 @@ func TestAFileThatComesLater(t *testing.T) {
 	}
 }
 
+// A link that can't be made stops pushes only where the old hook would look for the file.
+func TestAFileThatCanNotBeLinked(t *testing.T) {
+	y := newYard(t)
+	y.script("s.git/hooks/pre-receive", "")
+	y.install()
+	y.script("bin/ln", "exit 1\n")
+	y.work.ExtraEnv = append(y.work.ExtraEnv, "PATH="+filepath.Join(y.root, "bin")+":"+os.Getenv("PATH"))
+	y.script("s.git/hooks/post-receive", "")
+	y.accepted("another hook")
+	y.script("s.git/hooks/pre-receive.more", "")
+	y.refused("a file of the hook's", "has no link to")
+}
+
 func (y *yard) names(dir string) []string {
 	entries, _ := os.ReadDir(y.server.File(dir))
 	return namesOf(entries)

@@ -59,7 +59,7 @@ func (d dispatcher) text() []byte {
 }
 
 // The folder of the old hook is found beside the real folder of hooks, so that a repository can be moved. A file
-// that came into hooks/ later is given its link there first: the old hook may look for it.
+// that came into hooks/ later is given its link there first: the old hook may look for it, and does if it bears its name.
 const dispatchHead = `# Runs the hook that was here before, from the folder beside this one, and then refaudit, each on all that git says.
 # The first that refuses ends it.
 refaudit_refuse() {
@@ -85,7 +85,9 @@ for refaudit_file in "$refaudit_hooks"/* "$refaudit_hooks"/.[!.]*; do
 	esac
 	if [ -e "$refaudit_file" ] && ! [ -L "$refaudit_kept/$refaudit_name" ] && ! [ -e "$refaudit_kept/$refaudit_name" ]; then
 		ln -s "../${refaudit_hooks##*/}/$refaudit_name" "$refaudit_kept/$refaudit_name" 2>/dev/null || [ -L "$refaudit_kept/$refaudit_name" ] ||
-			refaudit_refuse "$refaudit_kept has no link to $refaudit_file, which is new: run refaudit hook install again"
+			case $refaudit_name in
+			pre-receive*) refaudit_refuse "$refaudit_kept has no link to $refaudit_file, which is new: run refaudit hook install again" ;;
+			esac # any other file is no reason to stop pushes
 	fi
 done
 refaudit_input=$(mktemp) || refaudit_refuse "no temporary file can be made"
