@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"refaudit/finding"
+	"refaudit/internal/child"
 	"refaudit/internal/refname"
 	"refaudit/internal/refstore"
 	"refaudit/oid"
@@ -160,50 +162,52 @@ func (p *poolRefs) matcher() func(name []byte) bool {
 }
 
 // commandLimit is how long core.alternateRefsCommand may take.
-const commandLimit = 2 * time.Minute
+var commandLimit = 2 * time.Minute
 
 // run asks core.alternateRefsCommand, as git does: the shell gets it with the repository's path.
 func (p *poolRefs) run(ctx context.Context, dir string, format oid.Format) ([]oid.ID, error) {
 	if p.command == "" {
 		return nil, errors.New("it is set to nothing: git fails to run it, and leaves nothing out")
 	}
-	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	ctx, cancel := context.WithTimeoutCause(ctx, commandLimit, fmt.Errorf("it takes longer than %v", commandLimit))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", p.command+` "$@"`, p.command, dir)
-	cmd.WaitDelay = time.Second
+	cmd := exec.Command("sh", "-c", p.command+` "$@"`, p.command, dir)
 	for _, kv := range os.Environ() {
 		if name, _, _ := strings.Cut(kv, "="); !ofOneRepository[name] {
 			cmd.Env = append(cmd.Env, kv)
 		}
 	}
 	cmd.Env = append(cmd.Env, "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
+	return child.Run(ctx, cmd, func(r io.Reader) ([]oid.ID, error) { return readIDs(r, format) })
+}
+
+// A line that is longer than any object id is not shown in whole.
+const lineMost, lineShown = 80, 16
+
+// readIDs reads object ids, one a line, as git takes them: nothing else may stand there.
+func readIDs(r io.Reader, format oid.Format) ([]oid.ID, error) {
 	ids := []oid.ID{}
-	var bad error
-	lines := bufio.NewScanner(out)
-	for lines.Scan() && bad == nil {
-		id, err := oid.Parse(lines.Text())
-		if err == nil && id.Format() != format {
-			err = fmt.Errorf("object id %q is not of %v", lines.Text(), format)
+	lines := bufio.NewReader(r)
+	for n := 1; ; n++ {
+		line, err := lines.ReadSlice('\n')
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		switch {
+		case err == io.EOF && len(line) == 0:
+			return ids, nil
+		case err != nil && err != io.EOF && err != bufio.ErrBufferFull:
+			return nil, err
+		case len(line) > lineMost:
+			return nil, fmt.Errorf("prints what is no object id: line %d begins with %q and is longer than any", n, line[:lineShown])
 		}
-		bad = err
+		id, err := oid.Parse(string(line))
+		if err == nil && id.Format() != format {
+			err = fmt.Errorf("object id %q is not of %v", line, format)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("prints what is no object id: line %d: %w", n, err)
+		}
 		ids = append(ids, id)
 	}
-	if err := errors.Join(bad, lines.Err()); err != nil {
-		cancel()
-		cmd.Wait()
-		return nil, fmt.Errorf("prints what is no object id: %w", err)
-	}
-	if err := cmd.Wait(); err != nil {
-		return nil, err
-	}
-	return ids, nil
 }
 
 // ofOneRepository are the variables that hold for the repository we look at and no other.

@@ -137,6 +137,8 @@ func TestWhatCanNotBeKnownHasNoNumber(t *testing.T) {
 		"a command that fails":                 command(`exit 3 #`, minus, "exit status 3", finding.AlternateRefsUnreadable),
 		"a command that prints rubbish":        command(`echo rubbish #`, minus, `"rubbish"`, finding.AlternateRefsUnreadable),
 		"a command that prints what is absent": command(`echo 1111111111111111111111111111111111111111 #`, minus, "is absent", ""),
+		"a command that prints NULs":           command(`head -c 99999 /dev/zero #`, minus, `no object id: line 1 begins with "\x00\x00`, finding.AlternateRefsUnreadable),
+		"a command that prints a long line":    command(`head -c 99999 /dev/zero | tr "\\0" x #`, minus, `no object id: line 1 begins with "xxx`, finding.AlternateRefsUnreadable),
 		"prefixes that match nothing": {func(t *testing.T) (*gittest.Repo, Options) {
 			f := forkOf(t, plain(t))
 			f.Git("config", "core.alternateRefsPrefixes", "refs/none refs/head")

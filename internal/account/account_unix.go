@@ -4,12 +4,18 @@ package account
 
 import (
 	"bufio"
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"time"
+
+	"refaudit/internal/child"
 )
 
 // The user database: a line each, of fields that colons end.
@@ -61,14 +67,29 @@ func find(who, ask string, match func(fields []string) bool) (User, error) {
 	}
 	if ask != "" {
 		// An exit code other than 0 is "not found"; a machine without getent has no other users.
-		out, err := exec.Command("getent", "passwd", ask).Output()
+		out, err := output("getent", "passwd", ask)
+		if errors.Is(err, errSlow) {
+			return User{}, fmt.Errorf("user %s: getent: %w", who, err)
+		}
 		if err == nil {
-			if u, err := search(strings.NewReader(string(out)), func([]string) bool { return true }); err == nil {
+			if u, err := search(bytes.NewReader(out), func([]string) bool { return true }); err == nil {
 				return u, nil
 			}
 		}
 	}
 	return User{}, fmt.Errorf("user %s: %w", who, ErrUnknown)
+}
+
+// limit is how long a program may take to ask a directory on the network, which may hang.
+var limit = time.Minute
+
+var errSlow = errors.New("no answer in time")
+
+// output is what a program prints.
+func output(name string, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, errSlow)
+	defer cancel()
+	return child.Run(ctx, exec.Command(name, args...), io.ReadAll)
 }
 
 // search gives the first line that matches.
@@ -94,7 +115,7 @@ func isNumber(s string) bool {
 
 // Groups are the ids of all groups that a user is in, as at a login.
 func (u User) Groups() ([]uint32, error) {
-	out, err := exec.Command("id", "-G", "--", u.Name).Output()
+	out, err := output("id", "-G", "--", u.Name)
 	if err != nil {
 		return nil, fmt.Errorf("id -G %q: %w", u.Name, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // machine makes a database, and a getent beside it that knows one user more.
@@ -68,6 +69,34 @@ func TestWithoutADatabase(t *testing.T) {
 	t.Setenv("PATH", "")
 	if _, err := ByName("remote"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("without getent: error %v", err)
+	}
+}
+
+// A directory on the network that doesn't answer is not one that has no such user.
+func TestADirectoryThatHangs(t *testing.T) {
+	machine(t, "local:x:1000:1000:L:/home/local:/bin/sh\n")
+	dir := t.TempDir()
+	for _, name := range []string{"getent", "id"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\nsleep 1234\ntrue\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	defer func(old time.Duration) { limit = old }(limit)
+	limit = 100 * time.Millisecond
+	start := time.Now()
+	u, err := ByName("local")
+	if err != nil {
+		t.Errorf("local: error %v", err)
+	}
+	if _, err := ByName("remote"); err == nil || errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "no answer in time") {
+		t.Errorf("remote: error %v", err)
+	}
+	if _, err := u.Groups(); err == nil {
+		t.Error("groups that nobody has told")
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("took %v", took)
 	}
 }
 

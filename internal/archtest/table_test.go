@@ -21,7 +21,8 @@ var arrows = []arrow{
 	{"internal/delta", "", "deltas between objects, nothing else"},
 	{"internal/wildmatch", "", "git's patterns, nothing else"},
 	{"internal/logging", "", "lines for operators, nothing else"},
-	{"internal/account", "", "users of the machine, nothing else"},
+	{"internal/child", "", "programs that may hang, ended with all that they have started"},
+	{"internal/account", "internal/child", "users of the machine, nothing else; getent may hang"},
 	{"internal/refname", "internal/wildmatch", "git's rules for names, and patterns of them"},
 
 	// files
@@ -53,7 +54,7 @@ var arrows = []arrow{
 	// what is done with it
 	{"scan", "finding oid peel packed loose reftable odb repo alternates internal/refstore internal/refname internal/tagtext internal/vfs internal/wildmatch internal/gitconfig", "one audit from start to end"},
 	{"repair", "finding oid peel packed reftable odb repo alternates scan internal/refstore internal/refname internal/vfs internal/lockfile internal/journal internal/wildmatch", "plans from what a scan finds, writes under git's locks"},
-	{"alternates/usage", "finding oid odb repo alternates internal/refstore internal/bitmap internal/commitgraph internal/binread internal/delta internal/inflate internal/refname internal/vfs internal/wildmatch", "disk usage; --exclude and alternateRefsPrefixes are patterns of names"},
+	{"alternates/usage", "finding oid odb repo alternates internal/child internal/refstore internal/bitmap internal/commitgraph internal/binread internal/delta internal/inflate internal/refname internal/vfs internal/wildmatch", "disk usage; --exclude and alternateRefsPrefixes are patterns of names"},
 	{"reports", "finding oid alternates/usage", "renders findings and usage"},
 
 	// front ends
@@ -89,9 +90,9 @@ var uses = []use{
 	{"github.com/go-git/go-git/v5/plumbing/object", "", "peel odb", "DecodeTag as a second opinion"},
 	{"github.com/go-git/...", "", "*", "fixtures in tests; never an object or a ref of a user's repository"},
 
-	{"os/exec", "alternates/usage internal/account internal/remote internal/gittest cmd/refaudit repair", "*", "core.alternateRefsCommand, users that are not in the machine's own database, the helper's inner git, a child with another owner's id"},
+	{"os/exec", "alternates/usage internal/account internal/child internal/remote internal/gittest cmd/refaudit repair", "*", "core.alternateRefsCommand, users that are not in the machine's own database, the helper's inner git, a child with another owner's id"},
 	{"os/user", "internal/account", "internal/account", "where it does without the C library"},
-	{"syscall", "repo internal/vfs internal/lockfile internal/gittest internal/remote cmd/refaudit repair", "*", "signals and process groups; access(2) and devices in the discovery of a repository"},
+	{"syscall", "repo internal/vfs internal/lockfile internal/child internal/gittest internal/remote cmd/refaudit repair", "*", "signals and process groups; access(2) and devices in the discovery of a repository"},
 	{"unsafe", "internal/vfs", "", "a mapping on Windows"},
 	{"C", "", "", "the program is pure Go"},
 	{"net/url", "internal/remote reports", "*", "the syntax of URLs, nothing else"},
