@@ -26,6 +26,7 @@ type Store struct {
 	midx     *Midx
 	problems []finding.Finding // what could not be read
 	blind    error             // why an object may be here unseen, nil if it can't
+	half     string            // a pack without an index, or an index without a pack
 	loose    looseFiles
 }
 
@@ -47,6 +48,10 @@ func (s *Store) PackFolder() []fs.DirEntry { return s.folder }
 
 // Unlisted says why there may be packs here that were not found: nil where all were.
 func (s *Store) Unlisted() error { return s.blind }
+
+// Half is a pack without an index, or an index without a pack, relative to Dir; "" if there is none. git sees
+// no objects there.
+func (s *Store) Half() string { return s.half }
 
 // listedFile is a regular file of which was asked what it is.
 type listedFile struct {
@@ -121,8 +126,14 @@ func (s *Store) listPacks(old *Store) {
 		var stamp fileStamp
 		if ext == "pack" || ext == "idx" {
 			st, err := s.stat(&list[i])
-			if err != nil {
+			if vfs.Missing(err) {
 				continue // gone since the folder was listed
+			}
+			if err != nil {
+				if s.blind == nil { // the others are no better, as a rule
+					s.fail(err, finding.New(finding.AuditSkipped, finding.Pos{File: s.label("pack/" + e.Name())}, "can't be looked at: %v", err))
+				}
+				continue
 			}
 			stamp = fileStamp{st.Size(), st.ModTime()}
 		}
@@ -134,7 +145,13 @@ func (s *Store) listPacks(old *Store) {
 		p.files[ext] = stamp
 	}
 	for name, p := range byName {
-		if !p.Has("pack") || !p.Has("idx") {
+		if pack, idx := p.Has("pack"), p.Has("idx"); !pack || !idx {
+			switch {
+			case pack:
+				s.half = max(s.half, p.File("pack"))
+			case idx:
+				s.half = max(s.half, p.File("idx"))
+			}
 			continue
 		}
 		if q := known[name]; q != nil && maps.Equal(q.files, p.files) && !q.mayRecover() {

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -174,12 +175,15 @@ func (m *measuring) stored(u *Usage) {
 		u.unknown(m.missing.Error(), Duplicate)
 	}
 	for i, s := range sp.stores {
-		if s.unseen == nil {
+		why := cmp.Or(s.unseen, s.half)
+		if why == nil {
 			continue
 		}
-		u.unknown(s.unseen.Error(), Duplicate)
 		if i < sp.own {
-			u.unknown(s.unseen.Error(), Unreachable)
+			u.unknown(why.Error(), Unreachable)
+		}
+		if s.unseen != nil || sp.own < len(sp.stores) {
+			u.unknown(why.Error(), Duplicate)
 		}
 	}
 	files := m.own.files
@@ -195,8 +199,8 @@ func (m *measuring) stored(u *Usage) {
 // blame says what stands behind an object that could not be found or read.
 func (m *measuring) blame(lost string, tips []tip, from ...*roots) string {
 	for _, s := range m.view.stores {
-		if s.unseen != nil {
-			return fmt.Sprintf("%s; %v", lost, s.unseen)
+		if why := cmp.Or(s.unseen, s.half); why != nil {
+			return fmt.Sprintf("%s; %v", lost, why)
 		}
 	}
 	if m.missing != nil {

@@ -34,7 +34,8 @@ const quickTips = 4096
 func (m *measuring) newQuick() *quick {
 	own := m.own.db.Stores()[0]
 	if m.o.Method == Walk || m.o.Verify || m.o.By != ByNothing || m.missing != nil || len(m.own.db.Alternates().Stores) > 1 ||
-		len(own.Packs()) != 1 || own.Midx() != nil || len(m.own.files.loose) > 0 || m.own.files.err != nil {
+		len(own.Packs()) != 1 || own.Midx() != nil || len(m.own.files.loose) > 0 || m.own.files.err != nil ||
+		own.Unlisted() != nil || own.Half() != "" {
 		return nil
 	}
 	q := &quick{m: m, pack: own.Packs()[0]}

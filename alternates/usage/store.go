@@ -36,7 +36,8 @@ type store struct {
 	aliases  bitmap.Set // numbers that are not an object's own; nil like same
 	problems []finding.Finding
 	unseen   error // why an object may be here and not be seen; nil if it can't
-	vanished bool  // because it has vanished since the folder was listed
+	half     error // a file of a pack whose other half is not there, so that git sees none of its objects; nil if there is none
+	vanished bool  // something has vanished since the folder was listed, or is about to come
 
 	mu           sync.Mutex // guards what may turn out to be wrong: graph and bitmaps, and their problems
 	graphFile    graphFileOnce
@@ -89,6 +90,9 @@ func openStore(src *odb.Store, format oid.Format, label string, loose []looseFil
 		s.unseen = cmp.Or(s.unseen, err)
 		s.problems = append(s.problems, problem(finding.AuditSkipped, label+"pack", err))
 	}
+	if file := src.Half(); file != "" {
+		s.half, s.vanished = halfOf(label+file), true
+	}
 	for i, err := range errs {
 		if err = cmp.Or(sums[i], err); err != nil {
 			s.vanished = s.vanished || isGone(err)
@@ -109,6 +113,14 @@ func openStore(src *odb.Store, format oid.Format, label string, loose []looseFil
 		return s, err
 	}
 	return s, vfs.Guard(s.merge)
+}
+
+// halfOf says what a file is without the other.
+func halfOf(file string) error {
+	if name, ok := strings.CutSuffix(file, ".pack"); ok {
+		return fmt.Errorf("%s has no index beside it: git sees none of its objects", name+".pack")
+	}
+	return fmt.Errorf("%s has no pack beside it: git sees none of its objects", file)
 }
 
 // number gives each pack its first number.
