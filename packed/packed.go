@@ -99,6 +99,11 @@ type Summary struct {
 // Lost tells that refs are gone, or parts of them.
 func (s *Summary) Lost() bool { return s.LostBytes || s.CutName }
 
+// Refused tells that git dies of a line, and reads none of the refs then, also where each can be told.
+func (s *Summary) Refused() bool {
+	return s.Header.Bad || s.Unterminated || s.Orphans > 0 || s.BadPeels > 0 || s.Malformed > 0
+}
+
 // Filetype gives the finding for a packed-refs that is no regular file, told from its own mode
 // (not that of what a symbolic link leads to). git reads through a link all the same.
 func Filetype(mode fs.FileMode) (f finding.Finding, bad bool) {

@@ -49,21 +49,29 @@ func packedRef(name, id string) func(*testing.T, *gittest.Repo) {
 
 // spoiltFiles are refs that are files. git says which of them it dies of.
 var spoiltFiles = map[string]spoilt{
-	"garbage":                   {file("refs/heads/x", "garbage\n"), `"refs/heads/x"`, finding.BadRefContent},
-	"an empty file":             {file("refs/heads/x", ""), `"refs/heads/x"`, finding.BadRefContent},
-	"zeros":                     {file("refs/heads/x", "ZERO\n"), `"refs/heads/x"`, finding.BadRefOid},
-	"binary":                    {file("refs/heads/x", "\x00\x01\xff"), `"refs/heads/x"`, finding.BadRefContent},
-	"half an id":                {file("refs/heads/x", "1234567\n"), `"refs/heads/x"`, finding.BadRefContent},
-	"two dots":                  {file("refs/heads/bad..name", "ID\n"), `"refs/heads/bad..name"`, finding.BadRefName},
-	"a space":                   {file("refs/heads/a b", "ID\n"), `"refs/heads/a b"`, finding.BadRefName},
-	"a caret":                   {file("refs/heads/q^", "ID\n"), `"refs/heads/q^"`, finding.BadRefName},
-	"a symref of a bad name":    {file("refs/heads/q^", "ref: refs/heads/main\n"), `"refs/heads/q^"`, finding.BadRefName},
-	"a folder of a bad name":    {file("refs/heads/a..b/c", "ID\n"), `"refs/heads/a..b/c"`, finding.BadRefName},
-	"a link to what is no ref":  {link("refs/heads/x", "../../config"), `"refs/heads/x"`, ""},
-	"a packed name with dots":   {packedRef("refs/heads/bad..name", "ID"), `"refs/heads/bad..name" in packed-refs`, finding.BadRefName},
-	"a packed name that leaves": {packedRef("refs/heads/../x", "ID"), `"refs/heads/../x" in packed-refs`, finding.BadRefName},
-	"a packed hidden name":      {packedRef("refs/heads/.hidden", "ID"), `"refs/heads/.hidden" in packed-refs`, finding.BadRefName},
-	"a packed zero":             {packedRef("refs/heads/z", "ZERO"), `"refs/heads/z" in packed-refs`, finding.BadRefOid},
+	"garbage":                    {file("refs/heads/x", "garbage\n"), `"refs/heads/x"`, finding.BadRefContent},
+	"an empty file":              {file("refs/heads/x", ""), `"refs/heads/x"`, finding.BadRefContent},
+	"zeros":                      {file("refs/heads/x", "ZERO\n"), `"refs/heads/x"`, finding.BadRefOid},
+	"binary":                     {file("refs/heads/x", "\x00\x01\xff"), `"refs/heads/x"`, finding.BadRefContent},
+	"half an id":                 {file("refs/heads/x", "1234567\n"), `"refs/heads/x"`, finding.BadRefContent},
+	"two dots":                   {file("refs/heads/bad..name", "ID\n"), `"refs/heads/bad..name"`, finding.BadRefName},
+	"a space":                    {file("refs/heads/a b", "ID\n"), `"refs/heads/a b"`, finding.BadRefName},
+	"a caret":                    {file("refs/heads/q^", "ID\n"), `"refs/heads/q^"`, finding.BadRefName},
+	"a symref of a bad name":     {file("refs/heads/q^", "ref: refs/heads/main\n"), `"refs/heads/q^"`, finding.BadRefName},
+	"a folder of a bad name":     {file("refs/heads/a..b/c", "ID\n"), `"refs/heads/a..b/c"`, finding.BadRefName},
+	"a link to what is no ref":   {link("refs/heads/x", "../../config"), `"refs/heads/x"`, ""},
+	"a packed name with dots":    {packedRef("refs/heads/bad..name", "ID"), `"refs/heads/bad..name" in packed-refs`, finding.BadRefName},
+	"a packed name that leaves":  {packedRef("refs/heads/../x", "ID"), `"refs/heads/../x" in packed-refs`, finding.BadRefName},
+	"a packed hidden name":       {packedRef("refs/heads/.hidden", "ID"), `"refs/heads/.hidden" in packed-refs`, finding.BadRefName},
+	"packed-refs cut in a name":  {packedText("ID refs/heads/z\nID refs/heads/zz\n", 2), "packed-refs", finding.PackedRefEntryNotTerminated},
+	"packed-refs without its LF": {packedText("ID refs/heads/z\n", 1), "packed-refs", finding.PackedRefEntryNotTerminated},
+	"two peels of one ref":       {packedText("ID refs/heads/z\n^ID\n^ID\n", 0), "packed-refs", finding.BadPackedRefEntry},
+	"a peel of nothing":          {packedText("^ID\nID refs/heads/z\n", 0), "packed-refs", finding.BadPackedRefEntry},
+	"a peel that is no id":       {packedText("ID refs/heads/z\n^zzz\n", 0), "packed-refs", finding.BadPackedRefEntry},
+	"a peel with more behind it": {packedText("ID refs/heads/z\n^ID x\n", 0), "packed-refs", finding.BadPackedRefEntry},
+	"a packed name with a NUL":   {packedText("ID refs/heads/z\x00\n", 0), "packed-refs", finding.BadPackedRefEntry},
+	"a packed line of no ref":    {packedText("\nID refs/heads/z\n", 0), "packed-refs", finding.BadPackedRefEntry},
+	"a packed zero":              {packedRef("refs/heads/z", "ZERO"), `"refs/heads/z" in packed-refs`, finding.BadRefOid},
 	"a packed ref behind garbage": {func(t *testing.T, r *gittest.Repo) {
 		packedRef("refs/heads/x", "ID")(t, r)
 		file("refs/heads/x", "garbage\n")(t, r)
@@ -84,6 +92,14 @@ var spoiltFiles = map[string]spoilt{
 	"a link to nothing":         {link("refs/heads/x", "nothing"), "", ""},
 	"a link to a branch":        {link("refs/heads/x", "refs/heads/main"), "", ""},
 	"another root ref":          {file("ORIG_HEAD", "garbage\n"), "", ""},
+}
+
+// packedText is a packed-refs file that has lost its last bytes.
+func packedText(text string, lost int) func(*testing.T, *gittest.Repo) {
+	return func(t *testing.T, r *gittest.Repo) {
+		text := "# pack-refs with: peeled fully-peeled sorted \n" + strings.ReplaceAll(text, "ID", r.A)
+		r.WriteFile("packed-refs", []byte(text[:len(text)-lost]))
+	}
 }
 
 // spoiltTables are records of a stack: the branch aa--a is there to be patched.

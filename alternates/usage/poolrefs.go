@@ -129,11 +129,14 @@ func (p *poolRefs) read(ctx context.Context, dir string, format oid.Format, o re
 	if r.Format != format {
 		why = fmt.Sprintf("its objects are of %v, and ours of %v", r.Format, format)
 	}
-	if broken != "" {
-		why = "its refs can't be read: " + broken
+	if broken == "" && len(sum.Refused) > 0 {
+		broken = sum.Refused[0]
 	}
 	if len(sum.Unread) > 0 {
-		why = "its refs can't be read: " + sum.Unread[0]
+		broken = sum.Unread[0]
+	}
+	if broken != "" {
+		why = "its refs can't be read: " + broken
 	}
 	return r, all, kept, why, nil
 }

@@ -112,7 +112,7 @@ func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
 		}
 	}
 	slices.Sort(t.left)
-	t.unread = append(sum.Unread, broken...)
+	t.unread = slices.Concat(sum.Unread, broken, sum.Refused)
 	t.findings = slices.DeleteFunc(found, func(f finding.Finding) bool {
 		switch {
 		case f.ID == finding.BadRefFiletype: // git passes over it: no ref is lost, and figures are known

@@ -67,7 +67,7 @@ func takeFingerprint(ctx context.Context, t *scan.Target, workers int) (_ *Finge
 	if err != nil {
 		return nil, err
 	}
-	if lost := append(sum.Unread, s.unknown...); len(lost) > 0 {
+	if lost := append(append(sum.Unread, sum.Refused...), s.unknown...); len(lost) > 0 {
 		return nil, &Unreadable{lost}
 	}
 	return &Fingerprint{Hash: s.hash(), Refs: s.refs, Head: s.head}, nil

@@ -124,6 +124,12 @@ func TestWhatIsNotKnownHasNoFingerprint(t *testing.T) {
 	if f, err := fingerprintOf(t, r.Path); err == nil {
 		t.Errorf("an empty ref: %+v", f)
 	}
+	cut, _ := gittest.Clean(t, gittest.Options{})
+	cut.Git("pack-refs", "--all")
+	cut.EditPacked(func(text string) string { return text[:strings.LastIndexByte(text[:len(text)-1], '\n')] })
+	if f, err := fingerprintOf(t, cut.Path); err == nil {
+		t.Errorf("no newline: %+v", f)
+	}
 }
 
 // What can't be judged is told with its reason.

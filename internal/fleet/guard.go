@@ -158,7 +158,7 @@ func (g *Guard) gather(ctx context.Context, path string, t *scan.Target) (*Names
 	if err != nil {
 		return nil, nil, err
 	}
-	if lost = append(sum.Unread, lost...); len(lost) > 0 {
+	if lost = slices.Concat(sum.Unread, sum.Refused, lost); len(lost) > 0 {
 		return nil, nil, &Unreadable{lost}
 	}
 	names.Sort()

@@ -236,6 +236,7 @@ func TestWhatCantBeReadIsNotCompared(t *testing.T) {
 			os.Remove(g.File("refs/heads/main"))
 			gittest.Run(g.t, "", nil, "", "mkfifo", g.File("refs/heads/main"))
 		},
+		"no newline":  func(g *guarded) { g.WriteFile("packed-refs", []byte(g.A+" refs/heads/x\n"+g.A+" refs/heads/y")) },
 		"half a line": func(g *guarded) { g.WriteFile("packed-refs", []byte(g.A+" refs/heads/x\n"+g.A[:10])) },
 	} {
 		g := newGuarded(t, gittest.Options{})

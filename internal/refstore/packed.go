@@ -3,6 +3,7 @@ package refstore
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -108,8 +109,11 @@ func (p *packedVisit) read(f *os.File) error {
 	if sum.Empty {
 		p.remembered()
 	}
-	if sum.Lost() || sum.Header.Bad {
+	switch {
+	case sum.Lost() || sum.Header.Bad:
 		p.sum.unread(p.label + " is damaged: refs may be lost")
+	case sum.Refused():
+		p.sum.refused(p.label + " is damaged: git dies of it, whatever refs it holds")
 	}
 	return nil
 }
@@ -130,6 +134,9 @@ func (p *packedVisit) entry(e *packed.Entry) error {
 	if e.Style&packed.BadName != 0 {
 		r := Ref{Name: e.Name, Source: Packed}
 		setPlace(&r.Pos, p.label, e.Line, e.Offset, e.Length)
+		if !refname.Valid(e.Name, refname.AllowOneLevel) && !refname.Safe(e.Name) {
+			p.sum.refused(fmt.Sprintf("%q in %s: git dies of the name, which could lead out of refs/", e.Name, r.Pos))
+		}
 		return p.brokenRef(&r, noName) // a finding says so
 	}
 	hider, err := p.over.next(e.Name, p.pass)

@@ -170,7 +170,7 @@ func (p *packedVisit) look(ctx context.Context, f io.ReaderAt, one *packedPart) 
 	}
 	s := &one.read
 	plain := packed.Summary{Header: s.Header, Size: s.Size, Lines: s.Lines, Refs: s.Refs, Peels: s.Peels, Sorted: true}
-	if q.over.unsorted || one.unsure() || len(one.sum.Unread) > 0 || !reflect.DeepEqual(*s, plain) {
+	if q.over.unsorted || one.unsure() || len(one.sum.Unread)+len(one.sum.Refused) > 0 || !reflect.DeepEqual(*s, plain) {
 		return errOdd
 	}
 	return nil

@@ -48,6 +48,8 @@ type Summary struct {
 	Refs int64 // records below refs/ that are served
 	// Unread are the stores, or parts of them, that could not be read: the visit is incomplete.
 	Unread []string
+	// Refused are the stores that git dies of. The visit may be complete all the same: what git serves can't be said.
+	Refused []string
 	// UpdateIndex is the highest of the tables of the main stack: it never falls. 0 where refs are files.
 	UpdateIndex uint64
 	// Packed is what is true of packed-refs as a whole; nil where there is none, or it can't be read.
@@ -55,6 +57,8 @@ type Summary struct {
 }
 
 func (s *Summary) unread(reason string) { s.Unread = append(s.Unread, reason) }
+
+func (s *Summary) refused(reason string) { s.Refused = append(s.Refused, reason) }
 
 // Options of a visit.
 type Options struct {
