@@ -222,7 +222,8 @@ func (m *measuring) blame(lost string, tips []tip, from ...*roots) string {
 	return lost
 }
 
-// verify measures again by walking, and compares.
+// verify measures again by walking, and compares. What only one of the ways knows is no difference: a bitmap
+// doesn't see that an object is damaged, so what walking can't know isn't known.
 func (m *measuring) verify(ctx context.Context, r *reached) error {
 	other := &measuring{s: m.s, repo: m.repo, o: m.o, last: true, own: m.own, pools: m.pools, mine: m.mine, missing: m.missing,
 		tips: m.tips, roots: m.roots, names: m.names, beyond: m.beyond, view: m.view, u: &Usage{Bytes: map[Figure]int64{}, Unknown: map[Figure]string{}}}
@@ -234,31 +235,43 @@ func (m *measuring) verify(ctx context.Context, r *reached) error {
 	if err != nil {
 		return err
 	}
+	if w.lost != "" && !m.last {
+		m.expire()
+		return errAgain
+	}
 	other.figures(other.u, w)
+	u, walked := m.u, other.u
 	var differ []string
+	alike, why := true, "walking knows what bitmaps leave open"
 	for _, f := range Figures {
-		if a, b := m.u.Bytes[f], other.u.Bytes[f]; a != b {
+		a, known := u.Bytes[f]
+		b, walkKnows := walked.Bytes[f]
+		alike = alike && known == walkKnows
+		if known && !walkKnows {
+			why = "walking can't be done to the end, which bitmaps don't see: " + walked.Unknown[f]
+		}
+		if known && walkKnows && a != b {
 			differ = append(differ, fmt.Sprintf("%s %d, not %d", f, a, b))
 		}
 	}
-	if !slices.Equal(m.u.Shares, other.u.Shares) {
+	if alike && !slices.Equal(u.Shares, walked.Shares) {
 		differ = append(differ, "the split")
 	}
 	switch {
 	case len(differ) > 0:
-	case len(m.u.Unknown) > 0:
-		m.u.notice("the figures that are known are the same by walking")
-		return nil
-	case m.u.Method == Walk:
-		m.u.notice("nothing to compare: no bitmap was used")
-		return nil
+		const what = "bitmaps give other numbers than walking"
+		f := finding.New(finding.BitmapUnusable, finding.Pos{File: m.repo.ObjectDir}, what+", which are given here: %s", strings.Join(differ, ", "))
+		u.Findings = append(u.Findings, f)
+		u.Method, u.Reason = Walk, what
+	case !alike:
+		u.Method, u.Reason = Walk, why
+	case len(u.Unknown) > 0:
+		u.notice("the figures that are known are the same by walking")
+	case u.Method == Walk:
+		u.notice("nothing to compare: no bitmap was used")
 	default:
-		m.u.notice("verified: walking gives the same numbers")
-		return nil
+		u.notice("verified: walking gives the same numbers")
 	}
-	f := finding.New(finding.BitmapUnusable, finding.Pos{File: m.repo.ObjectDir}, "bitmaps give other numbers than walking, which are given here: %s", strings.Join(differ, ", "))
-	m.u.Findings = append(m.u.Findings, f)
-	m.u.Bytes, m.u.Unknown, m.u.Shares = other.u.Bytes, other.u.Unknown, other.u.Shares
-	m.u.Method, m.u.Reason = Walk, "bitmaps give other numbers than walking"
+	u.Bytes, u.Unknown, u.Shares = walked.Bytes, walked.Unknown, walked.Shares
 	return nil
 }
