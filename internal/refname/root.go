@@ -26,6 +26,10 @@ func IsRoot(name []byte) bool {
 	return bytes.HasSuffix(name, []byte("_HEAD")) || irregularRoots[string(name)]
 }
 
+// MayBeRoot tells whether name is written as root refs are, whatever it ends in: git reads and writes refs of such
+// names too, and lists none of them.
+func MayBeRoot(name []byte) bool { return len(name) > 0 && rootSyntax(name) }
+
 // rootSyntax is also true of the empty name, as in git.
 func rootSyntax(name []byte) bool {
 	for _, c := range name {

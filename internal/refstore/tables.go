@@ -314,7 +314,7 @@ func (w *tableVisit) judgeName(e *reftable.Entry, below bool) error {
 // badName says what is wrong with the name of a record in a table; "" for a good one.
 func badName(name []byte) string {
 	switch {
-	case refname.IsRoot(name) || refname.IsPseudo(name):
+	case refname.MayBeRoot(name):
 		return ""
 	case !bytes.HasPrefix(name, refsPrefix):
 		return "is no name of a ref: its bytes are damaged, and the ref that it was is lost"
