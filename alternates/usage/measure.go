@@ -222,7 +222,7 @@ func (m *measuring) quarantine() string {
 	return real
 }
 
-// decreedParents are the commits that have no parents (shallow) or others than they say (grafts).
+// decreedParents are the commits that have no parents (shallow: nil) or others than they say (grafts: not nil).
 func decreedParents(r *repo.Repo) (parents map[oid.ID][]oid.ID, notices []string, err error) {
 	ids, _, err := r.Shallow()
 	if err != nil {
@@ -236,7 +236,7 @@ func decreedParents(r *repo.Repo) (parents map[oid.ID][]oid.ID, notices []string
 		parents = make(map[oid.ID][]oid.ID, len(ids)+len(grafts))
 	}
 	for _, g := range grafts {
-		parents[g.Commit] = g.Parents
+		parents[g.Commit] = append([]oid.ID{}, g.Parents...)
 	}
 	for _, id := range ids {
 		parents[id] = nil

@@ -82,29 +82,41 @@ func (p *plan) told(r *reached) (Method, string) {
 	}
 	method := Walk
 	var parts []string
-	switch name := strings.Join(p.own, ", "); {
+	switch {
 	case own > 0 && r.covered == r.tips:
 		method = Bitmap
-		parts = append(parts, coversAll(name))
+		parts = append(parts, coverAll(p.own...))
 	case own > 0:
 		method = Bitmap
-		parts = append(parts, fmt.Sprintf("%s covers %d of %d tips, the others are walked down to it", name, r.covered, r.tips))
+		parts = append(parts, fmt.Sprintf("%s %d of %d tips, the others are walked down to it", covers(p.own), r.covered, r.tips))
+	case len(p.own) > 0 && r.tips == 0:
+		parts = append(parts, "no ref or HEAD that counts names a commit")
 	case len(p.own) > 0:
-		parts = append(parts, name+" covers nothing that the tips lead to")
+		parts = append(parts, covers(p.own)+" nothing that the tips lead to")
 	}
 	if len(p.pools) > 0 {
-		name := strings.Join(p.pools, ", ")
 		switch {
 		case len(p.own) == 0 && p.excluded && p.asked != Bitmap:
-			parts = append(parts, fmt.Sprintf("the only bitmap, %s, is of a pool and can hold only what is left out: it subtracts, and our own objects are walked", name))
+			parts = append(parts, fmt.Sprintf("the only %s of a pool and can hold only what is left out: it subtracts, and our own objects are walked",
+				plural(p.pools, "bitmap, %s, is", "bitmaps, %s, are")))
 		case pools > 0:
 			method = Bitmap
-			parts = append(parts, fmt.Sprintf("%s tells what is borrowed", name))
+			parts = append(parts, plural(p.pools, "%s tells what is borrowed", "%s tell what is borrowed"))
 		default:
-			parts = append(parts, fmt.Sprintf("%s, of a pool, covers nothing that was met", name))
+			parts = append(parts, plural(p.pools, "%s, of a pool, covers nothing that was met", "%s, of pools, cover nothing that was met"))
 		}
 	}
 	return method, strings.Join(parts, "; ")
 }
 
-func coversAll(name string) string { return name + " covers every tip" }
+func coverAll(names ...string) string { return covers(names) + " every tip" }
+
+func covers(names []string) string { return plural(names, "%s covers", "%s cover") }
+
+// plural puts names into the sentence that fits their number.
+func plural(names []string, one, many string) string {
+	if len(names) > 1 {
+		one = many
+	}
+	return fmt.Sprintf(one, strings.Join(names, ", "))
+}

@@ -180,7 +180,7 @@ func (q *quick) tell() error {
 	u.know(OwnStoredElsewhere, 0)
 	u.know(Files, uint64(q.m.own.files.bytes))
 	u.Method = Bitmap
-	u.Reason = coversAll("objects/" + q.pack.File("bitmap"))
+	u.Reason = coverAll("objects/" + q.pack.File("bitmap"))
 	return nil
 }
 
