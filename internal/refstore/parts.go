@@ -211,16 +211,21 @@ func (w *tableVisit) sound() bool {
 		return false
 	}
 	var read []*reftable.Stretch
+	head := false
 	for i := range parts {
 		read = append(read, parts[i].read)
+		head = head || parts[i].head
+	}
+	if !head {
+		return false // that is to be told of
 	}
 	if whole, err := reftable.JudgeStretches(read, odd); !whole || err != nil {
 		return false
 	}
 	for i := range parts {
 		w.sum.Refs += parts[i].sum.Refs
-		w.head = w.head || parts[i].head
 	}
+	w.head = true
 	return true
 }
 

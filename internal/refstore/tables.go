@@ -96,6 +96,9 @@ func (v *visit) records(tables []*reftable.Table) error {
 		return nil
 	}
 	if err == nil && len(tables) > 0 && !w.head {
+		if w.stray != nil {
+			err = v.report(*w.stray)
+		}
 		v.sum.unread(v.place.label("reftable/tables.list") + " leads to no HEAD, which every stack begins with: a table has fallen out of it")
 	}
 	return err
@@ -141,7 +144,8 @@ type tableVisit struct {
 	plain  bool   // the name that names knows as the one before is valid and lies in refs/
 	ref    Ref
 	n      int
-	head   bool // HEAD was met
+	head   bool             // HEAD was met
+	stray  *finding.Finding // of the first root ref that git would not list: without a HEAD, it may have been that
 }
 
 // read gives the records of all tables, merged: of those for one name, the newest table's is served.
@@ -301,6 +305,10 @@ func (w *tableVisit) odd(e *reftable.Entry) error {
 func (w *tableVisit) judgeName(e *reftable.Entry, below bool) error {
 	what := badName(e.Name)
 	if what == "" {
+		if !below && w.stray == nil && !refname.IsRoot(e.Name) && !refname.IsPseudo(e.Name) {
+			f := finding.New(finding.BadRefName, w.ref.Pos, "is no name that git lists, in a stack without HEAD: it may be what that was")
+			f.Ref, w.stray = finding.RefName(bytes.Clone(w.name)), &f
+		}
 		return nil
 	}
 	f := finding.New(finding.BadRefName, w.ref.Pos, "%s", what)
