@@ -74,9 +74,10 @@ func explainGit() map[ID]Explanation {
 		BadReferentName: {
 			Means: "A symbolic ref leads to a name that git's rules forbid.",
 			Comes: "A program wrote the file itself, or a bit flipped.",
-			Seen:  "The ref counts as dangling: git doesn't list it, doesn't advertise it and can't resolve it.",
+			Seen: "The ref counts as dangling: git doesn't list it, doesn't advertise it and can't resolve it. Behind a symbolic link that leads to " +
+				"no file git lists and advertises what is packed under its name.",
 			Fix:   "Leaves it: the target of a symbolic ref is a value.",
-			Short: "the symbolic ref leads nowhere: it is neither listed nor served",
+			Short: "the symbolic ref leads nowhere: nothing but a value packed under its name is listed or served",
 			Mend:  "git -C REPO symbolic-ref REF refs/heads/main   (or the ref that is meant)",
 		},
 		BadReftableTableName: {

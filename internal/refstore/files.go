@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -20,7 +21,7 @@ type looseRef struct {
 	name   string
 	value  loose.Value
 	pos    finding.Pos
-	unread bool // it is no file, or a link to none
+	unread bool // it is no file, or a link to none: git's listing passes over it, and what is packed is served
 }
 
 // files reads loose refs first, then packed-refs, as git does: a ref that is packed in between
@@ -49,7 +50,8 @@ func (v *visit) files() error {
 		}
 	}
 	if v.place.main {
-		if err := v.packed(refs); err != nil {
+		hiders := slices.DeleteFunc(refs, func(l looseRef) bool { return l.unread })
+		if err := v.packed(hiders); err != nil {
 			return err
 		}
 	}
@@ -78,7 +80,7 @@ const elsewhere = "refs/heads/.invalid"
 func (v *visit) visitLoose(l *looseRef, root bool) error {
 	r := Ref{Name: []byte(l.name), Source: Loose, Pos: l.pos, PeelPos: l.pos, Root: root}
 	if !root {
-		if v.misplaced(l) {
+		if v.misplaced(l) || l.unread {
 			return nil
 		}
 		v.sum.Refs++
@@ -212,12 +214,12 @@ func (v *visit) readLoose(name string, root bool) (looseRef, bool, error) {
 		}
 		file.Referent = v.referent(name, file.Link)
 	}
-	unread := false
+	unread := !root && st.Mode()&fs.ModeSymlink != 0 && v.leadsToNone(name)
 	content, err := v.place.root.ReadFile(name, maxLoose)
 	switch {
 	case err == nil:
 		file.Content = content
-	case st.Mode()&fs.ModeSymlink != 0 || errors.Is(err, vfs.ErrNotRegular):
+	case unread || errors.Is(err, vfs.ErrNotRegular):
 		unread = true
 	case vfs.Missing(err):
 		return looseRef{}, false, nil
@@ -229,6 +231,18 @@ func (v *visit) readLoose(name string, root bool) (looseRef, bool, error) {
 		value = link
 	}
 	return looseRef{name: file.Name, value: value, unread: unread, pos: finding.Pos{File: v.place.label(name), Line: 1, Length: int64(len(file.Content)), Placed: true}}, true, err
+}
+
+// leadsToNone tells whether a symbolic link leads to no file. Of a folder behind one git lists the files as refs.
+func (v *visit) leadsToNone(name string) bool {
+	st, err := v.place.root.Stat(name)
+	if err != nil {
+		return !errors.Is(err, fs.ErrPermission)
+	}
+	if st.IsDir() {
+		v.sum.unread(v.place.label(name) + " is a symbolic link to a folder, which is not followed: git lists the files there as refs")
+	}
+	return !st.Mode().IsRegular()
 }
 
 // rootLink is what a root ref stands for that is a symbolic link (core.preferSymlinkRefs): git takes it from the text of the
