@@ -159,8 +159,8 @@ func noEmptyValue(c *cli.Context) error {
 		switch flag.libraryFlag.(type) {
 		case *cli.StringFlag:
 			values = []string{c.String(name)}
-		case *cli.StringSliceFlag:
-			values = c.StringSlice(name)
+		case *cli.GenericFlag:
+			values = *c.Generic(name).(*globs)
 		}
 		if slices.Contains(values, "") {
 			return usagef("--%s takes a value, and was given an empty one", name)

@@ -77,6 +77,23 @@ func commandNamed(commands []*cli.Command, name string) *cli.Command {
 	return nil
 }
 
+// globs are what a flag was given, each as it stands. The library's own lists take one with a comma, which ref names may have,
+// for two, and trim blanks.
+type globs []string
+
+// Set implements flag.Value.
+func (g *globs) Set(glob string) error {
+	*g = append(*g, glob)
+	return nil
+}
+
+func (g *globs) String() string { return strings.Join(*g, " ") }
+
+// globsFlag is a flag that may be given more than once.
+func globsFlag(name string, to *globs, usage string) cli.Flag {
+	return &cli.GenericFlag{Name: name, Value: to, Usage: usage}
+}
+
 // valueFlags are the names of the flags that take a value.
 func valueFlags(flags []cli.Flag) map[string]bool {
 	out := map[string]bool{}

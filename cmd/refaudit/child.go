@@ -183,7 +183,7 @@ func (o *order) options(e env, t *talk) repair.Options {
 
 // orderOf is the order for what the flags say.
 func (o *fixOptions) orderOf(r repair.Options, t target, path string) order {
-	out := order{Path: []byte(path), How: t.how, Strict: o.strict, Confirm: !r.DryRun && !o.yes, Refs: o.refs.Value(), Options: orderOptions{
+	out := order{Path: []byte(path), How: t.how, Strict: o.strict, Confirm: !r.DryRun && !o.yes, Refs: o.refs, Options: orderOptions{
 		DryRun: r.DryRun, Compact: r.Compact, DropCorrupt: r.DropCorrupt, Rebuild: r.Rebuild, StaleLocks: r.StaleLocks, Replicated: r.Replicated,
 		OlderThan: r.OlderThan, MaxChanges: r.MaxChanges, LockTimeout: r.LockTimeout, LongestWait: r.LongestWait}}
 	for id := range r.Only {

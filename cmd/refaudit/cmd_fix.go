@@ -31,7 +31,7 @@ type fixOptions struct {
 	yes         bool
 	replicated  bool
 	only        string
-	refs        cli.StringSlice
+	refs        globs
 	compact     bool
 	dropCorrupt bool
 	rebuild     bool
@@ -98,7 +98,7 @@ func fixCommand(e env) *cli.Command {
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Destination: &o.yes, Usage: "do it without asking"},
 			&cli.BoolFlag{Name: "yes-replicated", Destination: &o.replicated, Usage: "go on where hooks, Gitaly or Gerrit keep account of the files"},
 			&cli.StringFlag{Name: "only", Destination: &o.only, Usage: "answer findings of these ids only: `MSGID,…`"},
-			&cli.StringSliceFlag{Name: "ref", Destination: &o.refs, Usage: "mend these refs only: a `GLOB`, which may be given more than once"},
+			globsFlag("ref", &o.refs, "mend these refs only: a `GLOB`, which may be given more than once"),
 			&cli.BoolFlag{Name: "compact", Destination: &o.compact, Usage: "rewrite the tables that hold wrong records, so that no wrong value stays behind, instead of adding a table"},
 			&cli.BoolFlag{Name: "drop-corrupt-tags", Destination: &o.dropCorrupt, Usage: "delete the refs of corrupt tags, so that the repository can be cloned"},
 			&cli.BoolFlag{Name: "rebuild-tables-list", Destination: &o.rebuild, Usage: "put a lost tables.list together again from the tables"},
@@ -172,7 +172,7 @@ func (o *fixOptions) repairOptions(e env) (repair.Options, error) {
 		}
 		r.Only[id] = true
 	}
-	r.Ref = repair.Globs(o.refs.Value())
+	r.Ref = repair.Globs(o.refs)
 	if !o.dryRun && !o.yes && !e.canAsk() {
 		r.DryRun = true
 	}

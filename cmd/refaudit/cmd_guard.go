@@ -21,7 +21,7 @@ type guardOptions struct {
 	stateOptions
 	accept  bool
 	maxLost int
-	ignore  cli.StringSlice
+	ignore  globs
 }
 
 func guardCommand(e env) *cli.Command {
@@ -39,7 +39,7 @@ func guardCommand(e env) *cli.Command {
 		Flags: append(flags,
 			&cli.BoolFlag{Name: "accept", Destination: &o.accept, Usage: "the refs are right as they are: remember them"},
 			&cli.IntFlag{Name: "max-lost", Destination: &o.maxLost, Usage: "up to `N` refs may be gone, also where that looks like damage (or refaudit.guard.maxLost)"},
-			&cli.StringSliceFlag{Name: "ignore", Destination: &o.ignore, Usage: "refs that come and go: a `GLOB`, which may be given more than once (or refaudit.guard.ignore)"},
+			globsFlag("ignore", &o.ignore, "refs that come and go: a `GLOB`, which may be given more than once (or refaudit.guard.ignore)"),
 		),
 		Action: func(c *cli.Context) error {
 			o.paths = c.Args().Slice()
@@ -154,7 +154,7 @@ func (g *guarding) settings(c *repo.Config) (*fleet.Guard, error) {
 			return nil, err
 		}
 	}
-	globs := g.o.ignore.Value()
+	globs := []string(g.o.ignore)
 	if len(globs) == 0 {
 		for _, v := range c.All("refaudit.guard.ignore") {
 			globs = append(globs, v.Text)

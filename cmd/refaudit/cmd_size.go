@@ -19,7 +19,7 @@ type sizeOptions struct {
 	targets
 	output
 	excludeAlternates bool
-	exclude           cli.StringSlice
+	exclude           globs
 	by                string
 	method            string
 	verify            bool
@@ -42,7 +42,7 @@ func sizeCommand(e env) *cli.Command {
 			"printed but its reason, and the exit code is 3 (7 with a finding). docs/usage.md says more.",
 		Flags: append(flags,
 			&cli.BoolFlag{Name: "exclude-alternates", Destination: &o.excludeAlternates, Usage: "ask for what is the repository's own: the figure own comes first"},
-			&cli.StringSliceFlag{Name: "exclude", Destination: &o.exclude, Usage: "leave out refs that `GLOB` matches, as rev-list --exclude does; may be given more than once"},
+			globsFlag("exclude", &o.exclude, "leave out refs that `GLOB` matches, as rev-list --exclude does; may be given more than once"),
 			&cli.StringFlag{Name: "by", Destination: &o.by, Usage: "split reachable and own by `WHAT`: type or ref-namespace"},
 			&cli.StringFlag{Name: "method", Value: "auto", Destination: &o.method, Usage: "how objects are found: auto, bitmap or walk; the numbers are the same"},
 			&cli.BoolFlag{Name: "verify-method", Destination: &o.verify, Usage: "measure by walking too, and compare"},
@@ -55,6 +55,14 @@ func sizeCommand(e env) *cli.Command {
 			return runSize(c.Context, e, o)
 		},
 	}
+}
+
+// noFigures says of formats what they leave out of the figures.
+var noFigures = map[string]string{
+	"git":   "has no figures, only findings",
+	"sarif": "has no figures, only findings",
+	"junit": "has no figures, only findings",
+	"html":  "has of the figures only own and borrowed",
 }
 
 func runSize(ctx context.Context, e env, o sizeOptions) error {
@@ -76,8 +84,11 @@ func runSize(ctx context.Context, e env, o sizeOptions) error {
 	if err != nil {
 		return err
 	}
+	if note := noFigures[o.format]; note != "" && !o.quiet && !o.summary {
+		fmt.Fprintf(e.stderr, "refaudit: --format=%s %s; text and jsonl have all\n", o.format, note)
+	}
 	s := &sizing{env: e, report: report, tally: newTally(e.now()), failOn: least, strict: o.strict, session: usage.NewSession(0),
-		options: usage.Options{Method: method, By: by, Exclude: o.exclude.Value(), ExcludeAlternates: o.excludeAlternates,
+		options: usage.Options{Method: method, By: by, Exclude: o.exclude, ExcludeAlternates: o.excludeAlternates,
 			IgnoreDeadWorktrees: o.ignoreDead, Verify: o.verify, Repo: e.seeing()}}
 	if err := report.Start(&reports.Start{Command: "size", Version: versionString(), Time: e.now()}); err != nil {
 		return err

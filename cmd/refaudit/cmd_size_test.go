@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -28,6 +29,50 @@ func TestSizeSaysWhatGitSays(t *testing.T) {
 		}
 		if text := command(t, nil, nil, "size", r.Path).out; !strings.Contains(text, reports.Thousands(n)) {
 			t.Errorf("%v: no %s in\n%s", o, want, text)
+		}
+	}
+}
+
+// Globs are taken as they stand, with commas and blanks, as git takes them.
+func TestSizeExcludesWhatGitExcludes(t *testing.T) {
+	gittest.Need(t, gittest.Newest)
+	r := gittest.New(t, gittest.Options{})
+	tree := r.GitIn("100644 blob "+r.WriteObject("blob", []byte("more"))+"\tmore\n", "mktree")
+	for _, ref := range []string{"refs/heads/a,b", "refs/heads/b"} {
+		r.Git("update-ref", ref, r.Git("commit-tree", tree, "-m", ref))
+	}
+	seen := map[string]bool{}
+	for _, globs := range [][]string{{}, {"refs/heads/a,b"}, {" refs/heads/b"}, {"refs/heads/b "}, {"refs/heads/b"}, {"refs/heads/a,refs/heads/b"}, {"refs/heads/b", "refs/heads/a,*"}} {
+		args, git := []string{"size", "--format=jsonl"}, []string{"rev-list"}
+		for _, g := range globs {
+			args, git = append(args, "--exclude="+g), append(git, "--exclude="+g)
+		}
+		want := r.Git(append(git, "--all", "--objects", "--disk-usage")...)
+		ran := command(t, nil, nil, append(args, r.Path)...)
+		if got := fmt.Sprint(ran.of(t, "usage")[0]["reachable"]); ran.code != 0 || got != want {
+			t.Errorf("%q: exit %d, %s, git says %s", globs, ran.code, got, want)
+		}
+		seen[want] = true
+	}
+	if len(seen) < 3 {
+		t.Errorf("the globs make no difference: %v", seen)
+	}
+}
+
+// A format that leaves figures out is told of once, unless notes aren't wanted.
+func TestSizeInAFormatWithoutFigures(t *testing.T) {
+	a, b := gittest.New(t, gittest.Options{}), gittest.New(t, gittest.Options{})
+	for _, format := range reports.Formats {
+		want := 1
+		if format == "text" || format == "jsonl" {
+			want = 0
+		}
+		ran := command(t, nil, nil, "size", "--format="+format, a.Path, b.Path)
+		if got := strings.Count(ran.err, "text and jsonl have all"); ran.code != 0 || got != want {
+			t.Errorf("%s: exit %d, told %d times: %s", format, ran.code, got, ran.err)
+		}
+		if ran := command(t, nil, nil, "size", "--quiet", "--format="+format, a.Path); ran.err != "" {
+			t.Errorf("%s, quiet: %s", format, ran.err)
 		}
 	}
 }
