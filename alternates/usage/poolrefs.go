@@ -115,10 +115,14 @@ func (p *poolRefs) read(ctx context.Context, dir string, format oid.Format, o re
 			}
 			return nil
 		}
-		if ref.OID != nil && !ref.Hidden && bytes.HasPrefix(ref.Name, []byte("refs/")) {
+		id := ref.OID
+		if ref.Aim.OID != nil {
+			id = ref.Aim.OID
+		}
+		if id != nil && !ref.Hidden && bytes.HasPrefix(ref.Name, []byte("refs/")) {
 			all++
 			if match(ref.Name) {
-				kept = append(kept, oid.FromBytes(r.Format, ref.OID))
+				kept = append(kept, oid.FromBytes(r.Format, id))
 			}
 		}
 		return nil

@@ -58,17 +58,23 @@ func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
 	sum, err := stores.Visit(ctx, refstore.Options{Broken: true}, func(f finding.Finding) error { found = append(found, f); return nil },
 		func(ref *refstore.Ref) error {
 			symref := ref.OID == nil && ref.Broken == ""
-			if symref && !ref.Root && len(globs) == 0 || ref.Hidden {
+			if symref && ref.Aim.OID == nil && !ref.Root && len(globs) == 0 || ref.Hidden {
 				return nil
+			}
+			id, target := ref.OID, ref.Target
+			if symref && ref.Aim.OID != nil { // nothing else gives what it leads to
+				id, symref = ref.Aim.OID, false
+			} else if symref && ref.Aim.Name != nil {
+				target = ref.Aim.Name
 			}
 			if ref.Broken == "" && strings.HasPrefix(string(ref.Name), base) {
 				t.replaced++
 			}
 			if slices.ContainsFunc(globs, func(g *refname.Glob) bool { return g.Match(ref.Name) }) {
 				if symref {
-					symrefs = append(symrefs, symbolic{string(ref.Name), string(ref.Target), false})
-				} else if ref.OID != nil {
-					t.excluded = append(t.excluded, tip{string(ref.Name), oid.FromBytes(r.Format, ref.OID)})
+					symrefs = append(symrefs, symbolic{string(ref.Name), string(target), false})
+				} else if id != nil {
+					t.excluded = append(t.excluded, tip{string(ref.Name), oid.FromBytes(r.Format, id)})
 				}
 				return nil
 			}
@@ -85,7 +91,7 @@ func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
 			}
 			if symref {
 				if len(globs) > 0 { // else what it leads to counts for itself
-					symrefs = append(symrefs, symbolic{string(ref.Name), string(ref.Target), true})
+					symrefs = append(symrefs, symbolic{string(ref.Name), string(target), true})
 				}
 				return nil
 			}
@@ -93,7 +99,7 @@ func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
 				broken = append(broken, told(ref))
 				return nil
 			}
-			t.all = append(t.all, tip{string(ref.Name), oid.FromBytes(r.Format, ref.OID)})
+			t.all = append(t.all, tip{string(ref.Name), oid.FromBytes(r.Format, id)})
 			return nil
 		})
 	if err != nil {

@@ -1,6 +1,7 @@
 package refstore
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -33,20 +34,31 @@ func Head(r *repo.Repo) (string, error) {
 
 // symref is what a record of the store stands for: "" if there is none, or it names an object.
 func symref(r *repo.Repo, at *place, name string) (string, error) {
+	e, err := record(r, at, name)
+	if err != nil || e == nil || e.Type != reftable.Symref {
+		return "", err
+	}
+	return string(e.Target), nil
+}
+
+// record is that of a name in the store; nil if there is none.
+func record(r *repo.Repo, at *place, name string) (*reftable.Ref, error) {
 	v := &visit{ctx: context.Background(), repo: r, place: at, sum: &Summary{}, report: func(f finding.Finding) error {
 		return fmt.Errorf("%s: %s", f.Pos, f.Message)
 	}}
 	s, _, err := v.openStack()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer s.close()
 	m := reftable.Merge(s.tables)
 	m.Seek([]byte(name))
 	if m.Next() {
-		if e := m.Entries()[0]; string(e.Name) == name && e.Type == reftable.Symref {
-			return string(e.Target), nil
+		if e := m.Entries()[0]; string(e.Name) == name {
+			ref := *e.Ref
+			ref.Value, ref.Target = bytes.Clone(e.Value), bytes.Clone(e.Target)
+			return &ref, nil
 		}
 	}
-	return "", m.Err()
+	return nil, m.Err()
 }

@@ -6,6 +6,7 @@
 package refstore
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -33,6 +34,7 @@ type Ref struct {
 	Name    []byte // in full; of a worktree's own store with "worktrees/<id>/" before it
 	OID     []byte // raw; nil where Target is set
 	Target  []byte // of a symref
+	Aim     Aim    // of a symref to a name outside refs/
 	Peel    []byte // the cached peel, raw; nil: none
 	Promise peel.Promise
 	Source  Source
@@ -145,7 +147,7 @@ func (p *place) open() (bool, error) {
 func (s *Stores) Visit(ctx context.Context, o Options, report func(finding.Finding) error, each func(*Ref) error) (Summary, error) {
 	var sum Summary
 	for _, p := range s.all {
-		v := &visit{ctx: ctx, repo: s.repo, place: p, o: o, sum: &sum, report: report, each: each}
+		v := &visit{ctx: ctx, repo: s.repo, place: p, all: s.all, o: o, sum: &sum, report: report, each: each}
 		if err := v.run(); err != nil {
 			return sum, err
 		}
@@ -158,6 +160,7 @@ type visit struct {
 	ctx    context.Context
 	repo   *repo.Repo
 	place  *place
+	all    []*place
 	o      Options
 	sum    *Summary
 	report func(finding.Finding) error
@@ -171,6 +174,14 @@ type visit struct {
 func (v *visit) give(r *Ref) error {
 	if v.each == nil {
 		return nil
+	}
+	r.Aim = Aim{}
+	if r.Target != nil && !r.Hidden && !bytes.HasPrefix(r.Target, refsPrefix) {
+		aim, err := v.aim(r.Target)
+		if err != nil {
+			return err
+		}
+		r.Aim = aim
 	}
 	return v.each(r)
 }

@@ -290,11 +290,11 @@ func (w *tableVisit) odd(e *reftable.Entry) error {
 	if err := loose.VerifyRecord(string(w.name), value, w.repo.Format, w.ref.Pos, loose.Options{Severity: w.o.Severity}, w.report); err != nil {
 		return err
 	}
-	if e.Value == nil {
-		return w.give(&w.ref)
-	}
 	if w.ref.Root && string(e.Name) != "HEAD" {
 		return nil
+	}
+	if e.Value == nil {
+		return w.give(&w.ref)
 	}
 	broken := w.ref
 	return w.brokenRef(&broken, zeroID)
