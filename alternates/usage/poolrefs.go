@@ -108,6 +108,8 @@ func (p *poolRefs) read(ctx context.Context, dir string, format oid.Format, o re
 	}
 	match := p.matcher()
 	broken := ""
+	var symrefs []symbolic
+	var others []tip // that the prefixes don't match
 	sum, err := stores.Visit(ctx, refstore.Options{Broken: true}, func(finding.Finding) error { return nil }, func(ref *refstore.Ref) error {
 		if ref.Broken != "" {
 			if broken == "" && !ref.Hidden && bytes.HasPrefix(ref.Name, []byte("refs/")) && match(ref.Name) {
@@ -115,18 +117,26 @@ func (p *poolRefs) read(ctx context.Context, dir string, format oid.Format, o re
 			}
 			return nil
 		}
-		id := ref.OID
-		if ref.Aim.OID != nil {
-			id = ref.Aim.OID
+		if ref.Hidden || !bytes.HasPrefix(ref.Name, []byte("refs/")) {
+			return nil
 		}
-		if id != nil && !ref.Hidden && bytes.HasPrefix(ref.Name, []byte("refs/")) {
-			all++
-			if match(ref.Name) {
-				kept = append(kept, oid.FromBytes(r.Format, id))
-			}
+		id, target := ref.Leads()
+		matches := match(ref.Name)
+		switch {
+		case id == nil:
+			symrefs = append(symrefs, symbolic{string(ref.Name), string(target), matches})
+			return nil
+		case matches:
+			kept = append(kept, oid.FromBytes(r.Format, id))
+		default:
+			others = append(others, tip{string(ref.Name), oid.FromBytes(r.Format, id)})
 		}
+		all++
 		return nil
 	})
+	for _, t := range ledTo(symrefs, others) {
+		kept = append(kept, t.id)
+	}
 	if err != nil {
 		return r, 0, nil, "", err
 	}

@@ -57,15 +57,10 @@ func readTips(ctx context.Context, r *repo.Repo, o *Options) (*ownTips, error) {
 	var symrefs []symbolic
 	sum, err := stores.Visit(ctx, refstore.Options{Broken: true}, func(f finding.Finding) error { found = append(found, f); return nil },
 		func(ref *refstore.Ref) error {
-			symref := ref.OID == nil && ref.Broken == ""
-			if symref && ref.Aim.OID == nil && !ref.Root && len(globs) == 0 || ref.Hidden {
+			id, target := ref.Leads()
+			symref := id == nil && ref.Broken == ""
+			if symref && !ref.Root && len(globs) == 0 || ref.Hidden {
 				return nil
-			}
-			id, target := ref.OID, ref.Target
-			if symref && ref.Aim.OID != nil { // nothing else gives what it leads to
-				id, symref = ref.Aim.OID, false
-			} else if symref && ref.Aim.Name != nil {
-				target = ref.Aim.Name
 			}
 			if ref.Broken == "" && strings.HasPrefix(string(ref.Name), base) {
 				t.replaced++
@@ -155,7 +150,7 @@ type symbolic struct {
 	counts       bool // it is not excluded
 }
 
-// ledTo are the symrefs that lead to excluded refs: they count for themselves, as git has it, and their targets don't.
+// ledTo are the symrefs that count and lead to refs that don't: git goes by a ref's own name.
 func ledTo(symrefs []symbolic, excluded []tip) (tips []tip) {
 	if len(symrefs) == 0 || len(excluded) == 0 {
 		return nil

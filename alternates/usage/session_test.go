@@ -185,9 +185,12 @@ func TestSettingsForThePoolsRefs(t *testing.T) {
 	old := pool.Git("commit-tree", pool.Tree, "-m", "side")
 	pool.Git("update-ref", "refs/side/x/one", old)
 	pool.Git("update-ref", "refs/sidecar", pool.B)
+	pool.Git("symbolic-ref", "refs/sym/side", "refs/side/x/one")
+	pool.WriteFile("FOO", []byte(old+"\n"))
+	pool.Git("symbolic-ref", "refs/outside/foo", "FOO")
 	f := forkOf(t, pool)
 	f.Git("update-ref", "refs/heads/side", old)
-	for _, prefixes := range []string{"refs/side", "refs/side/", "refs/side/x refs/none", "refs/tags", "refs/*/x/one", "refs/s*", "refs/side* refs/tags/v1", ""} {
+	for _, prefixes := range []string{"refs/side", "refs/side/", "refs/side/x refs/none", "refs/tags", "refs/*/x/one", "refs/s*", "refs/side* refs/tags/v1", "refs/sym", "refs/outside", ""} {
 		f.Git("config", "core.alternateRefsPrefixes", prefixes)
 		for _, method := range []Method{Walk, Auto} {
 			s := NewSession(2)

@@ -18,6 +18,19 @@ type Aim struct {
 	Name []byte // the name below refs/ that it goes on to, as the visit gives that
 }
 
+// Leads is the object that a ref names, itself or through names outside refs/; or else the name that a symref leads to.
+func (r *Ref) Leads() (id, name []byte) {
+	switch {
+	case r.OID != nil:
+		return r.OID, nil
+	case r.Aim.OID != nil:
+		return r.Aim.OID, nil
+	case r.Aim.Name != nil:
+		return nil, r.Aim.Name
+	}
+	return nil, r.Target
+}
+
 // aim follows a target as git does, from one name outside refs/ to the next.
 func (v *visit) aim(target []byte) (Aim, error) {
 	at := v.place

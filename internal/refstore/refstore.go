@@ -161,6 +161,7 @@ type visit struct {
 	repo   *repo.Repo
 	place  *place
 	all    []*place
+	aims   map[string]Aim // by target
 	o      Options
 	sum    *Summary
 	report func(finding.Finding) error
@@ -177,9 +178,16 @@ func (v *visit) give(r *Ref) error {
 	}
 	r.Aim = Aim{}
 	if r.Target != nil && !r.Hidden && !bytes.HasPrefix(r.Target, refsPrefix) {
-		aim, err := v.aim(r.Target)
-		if err != nil {
-			return err
+		aim, known := v.aims[string(r.Target)]
+		if !known {
+			var err error
+			if aim, err = v.aim(r.Target); err != nil {
+				return err
+			}
+			if v.aims == nil {
+				v.aims = map[string]Aim{}
+			}
+			v.aims[string(r.Target)] = aim
 		}
 		r.Aim = aim
 	}
